@@ -24,7 +24,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	24
+#define JIFL_ABI_VERSION	25
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -248,7 +248,8 @@ struct jifl_splice {
 	__u32 where;			/* enum jifl_splice_where */
 	__u32 refused;			/* out: enum jifl_splice_refusal */
 	/*
-	 * PROBE: 1 is the session's first program; 0: executions are counted. TIMES: JIFL_TIMES_*.
+	 * PROBE: 1 is the session's first program; 0: executions are counted. TIMES: JIFL_TIMES_*,
+	 * and JIFL_TIMES_PROGRAM times that number.
 	 */
 	__u32 action;
 };
@@ -262,6 +263,11 @@ struct jifl_splice {
 #define JIFL_TIMES_LEAVE	(1u << 1)
 #define JIFL_TIMES_JUMP		(1u << 2)
 #define JIFL_TIMES_ALL		((1u << 3) - 1)
+/*
+ * At ENTER: times the number of a program, GROUP ops that tell what the call is about, then OBJECT.
+ * The other places of that function have no program.
+ */
+#define JIFL_TIMES_PROGRAM	(1u << 8)
 
 /* Why a task that was inside a function at the start goes on natively. */
 enum jifl_left {
@@ -883,6 +889,30 @@ struct jifl_time {
 	__u64 runnable_ns;		/* it had been woken, or preempted, and did not run yet */
 	__u64 elapsed_ns;		/* since the session began, when all this was read */
 	__u64 counted[JIFL_COUNTERS_MAX]; /* how much the session's counters grew inside */
+};
+
+#define JIFL_TABLE_OBJECTS	0x80000003u	/* struct jifl_object */
+
+/* In jifl_object.unknown: all other calls of the function. */
+#define JIFL_OBJECT_OTHERS	0xffffffffu
+
+/* Of JIFL_TABLE_OBJECTS, in rest: calls whose objects found no room. */
+#define JIFL_OBJECT_REFUSED	0
+
+/*
+ * An entry of JIFL_TABLE_OBJECTS: calls of a target about one object, of sessions of
+ * JIFL_KIND_TIMES whose functions have programs. Calls inside each other are about the object of
+ * the first of them. The others are calls whose objects found no room, that had begun before, or
+ * that began where the program could not run; `adopted` and `strays` are theirs alone, and `jumped`
+ * is 0. Over all objects of a target, the others among them, each other figure but elapsed_ns adds
+ * up to what JIFL_KIND_TIMES tells of it, when the session has ended. Until then a call that begins
+ * or ends while it is read may be in none of them. All are read when an entry 0 is asked for.
+ */
+struct jifl_object {
+	__u32 target;
+	__u32 unknown;			/* as in struct jifl_group; or JIFL_OBJECT_OTHERS */
+	__u8  name[JIFL_GROUP_MAX];
+	struct jifl_time time;
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * What is done where a place of JIFL_KIND_PROBE is executed: a program of struct jifl_op. Part of
- * the ABI of /dev/jifl, in a file of its own.
+ * What is done where a place of JIFL_KIND_PROBE is executed, or a function of JIFL_KIND_TIMES
+ * begins: a program of struct jifl_op. Part of the ABI of /dev/jifl, in a file of its own.
  *
  * The program runs before the instruction, in the context of the code that executes it, with
  * interrupts off. It has a stack of numbers of 64 bits. Its ops run one after the other; a skip
@@ -69,7 +69,8 @@
 	X(OUT_STR, 72)	/* takes one: the string there; arg bytes at most, with its end */ \
 	X(OUT_STACK, 73) /* the stack */ \
 	X(RECORD, 74)	/* writes the record */ \
-	X(BPF, 75)	/* runs the action's BPF program, given the registers */
+	X(BPF, 75)	/* runs the action's BPF program, given the registers */ \
+	X(OBJECT, 76)	/* KIND_TIMES: the call is about what the GROUPs say */
 
 enum jifl_op_code {
 #define JIFL_OP_ENUM(name, number) JIFL_OP_##name = number,
@@ -86,6 +87,7 @@ enum jifl_get {
 	JIFL_GET_LEVEL = 4,		/* enum jifl_level */
 	JIFL_GET_TASK = 5,		/* address of the task that runs or is interrupted */
 	JIFL_GET_COMM = 6,		/* address of the command's name; JIFL_KEY_SOFTIRQ, _IRQ */
+	JIFL_GET_CALLER = 7,		/* where the function returns to */
 	JIFL_NR_GETS,
 };
 

@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 24;
+pub const ABI_VERSION: u32 = 25;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -521,6 +521,9 @@ pub const TIMES_ENTER: u32 = 1 << 0;
 pub const TIMES_LEAVE: u32 = 1 << 1;
 /// Of [`Splice::action`] with [`Kind::Times`] and [`TIMES_LEAVE`]: to another function, by a jump.
 pub const TIMES_JUMP: u32 = 1 << 2;
+/// In [`Splice::action`] with [`TIMES_ENTER`]: times the number, from 1 on, of the program that
+/// tells what a call is about.
+pub const TIMES_PROGRAM: u32 = 1 << 8;
 /// Of [`Splice::where_`]: executions of the instruction.
 pub const SPLICE_BEFORE: u32 = 0;
 /// Of [`Splice::where_`]: the branch there is taken.

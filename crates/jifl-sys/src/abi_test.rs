@@ -65,6 +65,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_splice", splice_layout());
     layout("jifl_hits", hits_layout());
     layout("jifl_time", time_layout());
+    layout("jifl_object", object_layout());
     layout("jifl_path", path_layout());
     layout("jifl_counter", counter_layout());
     layout("jifl_op", op_layout());
@@ -237,6 +238,10 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_TIMES_ENTER", u64::from(TIMES_ENTER)),
         ("JIFL_TIMES_LEAVE", u64::from(TIMES_LEAVE)),
         ("JIFL_TIMES_JUMP", u64::from(TIMES_JUMP)),
+        ("JIFL_TIMES_PROGRAM", u64::from(TIMES_PROGRAM)),
+        ("JIFL_OBJECT_OTHERS", u64::from(OBJECT_OTHERS)),
+        ("JIFL_OBJECT_REFUSED", OBJECT_REFUSED as u64),
+        ("JIFL_TABLE_OBJECTS", u64::from(TABLE_OBJECTS)),
         ("JIFL_TIMES_ELAPSED", TIMES_ELAPSED as u64),
         ("JIFL_TIMES_UNWATCHED", TIMES_UNWATCHED as u64),
         ("JIFL_TIMES_MISSED", TIMES_MISSED as u64),
@@ -376,6 +381,18 @@ fn time_layout() -> Vec<(&'static str, usize, usize)> {
         ("elapsed_ns", offset_of!(Time, elapsed_ns), 8),
         ("counted", offset_of!(Time, counted), 8 * COUNTERS_MAX),
         ("", 0, size_of::<Time>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn object_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("target", offset_of!(Object, target), 4),
+        ("unknown", offset_of!(Object, unknown), 4),
+        ("name", offset_of!(Object, name), GROUP_MAX),
+        ("time", offset_of!(Object, time), size_of::<Time>()),
+        ("", 0, size_of::<Object>()),
     ]
 }
 

@@ -60,6 +60,7 @@ static const struct jifl_op_rule {
 	[JIFL_OP_OUT_STACK] = { .known = true, .effect = true },
 	[JIFL_OP_RECORD] = { .known = true, .effect = true },
 	[JIFL_OP_BPF] = { .known = true, .effect = true },
+	[JIFL_OP_OBJECT] = { .known = true, .effect = true },
 };
 
 /* The walk over one program. */
@@ -133,6 +134,10 @@ static bool jifl_check_effect(struct jifl_check *c, const struct jifl_op *op)
 		return true;
 	case JIFL_OP_BPF:
 		return c->action->bpf >= 0;
+	case JIFL_OP_OBJECT:
+		c->all->objects = true;
+		/* All 32 unknown would be the name of the others. */
+		return c->parts && c->parts < 32;
 	}
 	return true;
 }

@@ -20,7 +20,8 @@ struct jifl_programs {
 	u32 n;
 	u32 nstrings;
 	bool bpf;		/* some program has a BPF program */
-	bool groups, stacks, records; /* some program needs a table or the ring for that */
+	bool groups, stacks, records; /* some program has names of groups; stacks; records */
+	bool objects;		/* some program tells what calls are about */
 	u32 ring;		/* bytes of records for each CPU */
 	struct jifl_program *programs;
 	struct jifl_op *ops;

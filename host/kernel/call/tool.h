@@ -51,6 +51,7 @@ struct jifl_tool {
 	/* A place calls a function (tools/probe/calls.h); a splice's `action` is the tool's. */
 	bool calls_functions;
 	bool counters;			/* s->meters are counted, too */
+	bool objects;			/* programs of its places tell what calls are about */
 	bool watches;			/* with places: a filter is s->watched, which it asks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	/* Its sessions have one target, a function, whose calls go to another one; aim->gate. */

@@ -180,6 +180,15 @@ static bool jifl_start_is_sorted(const struct jifl_splice *splices, u32 n)
 	return true;
 }
 
+/* Is there the program that a place names, if it names one? */
+static bool jifl_start_has_program(const struct jifl_session *s, const struct jifl_start *req,
+				   u32 action)
+{
+	if (s->tool->objects)
+		return action / JIFL_TIMES_PROGRAM <= req->nactions;
+	return s->tool->calls_functions || action <= req->nactions;
+}
+
 /* Copies the places that the session is about. */
 static int jifl_start_splices(struct jifl_session *s, const struct jifl_start *req)
 {
@@ -199,7 +208,7 @@ static int jifl_start_splices(struct jifl_session *s, const struct jifl_start *r
 	s->nsplices = req->nsplices;
 	for (i = 0; i < s->nsplices; i++)
 		if (s->splices[i].refused ||
-		    (s->splices[i].action > req->nactions && !s->tool->calls_functions) ||
+		    !jifl_start_has_program(s, req, s->splices[i].action) ||
 		    s->splices[i].where > JIFL_SPLICE_NOT_TAKEN)
 			return -EINVAL;
 	return jifl_start_is_sorted(s->splices, s->nsplices) ? 0 : -EINVAL;
@@ -209,13 +218,13 @@ static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
 {
 	struct jifl_programs *p;
 
-	if (req->nactions && (!req->nsplices || s->tool->calls_functions))
+	if (req->nactions && (!req->nsplices || (s->tool->calls_functions && !s->tool->objects)))
 		return -EINVAL;
 	p = jifl_programs_open(req);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
 	s->programs = p;
-	return 0;
+	return p && p->objects != s->tool->objects ? -EINVAL : 0;
 }
 
 /* Copies what is counted beside times. */

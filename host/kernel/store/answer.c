@@ -31,6 +31,8 @@ int jifl_answer_read(const struct jifl_answer *a, const void *table, struct jifl
 		return -EINVAL;
 	if (WARN_ON_ONCE(a->size > sizeof(entry)))
 		return -EFAULT;
+	if (a->begin && !req->from)
+		a->begin(table);
 	memset(req->rest, 0, sizeof(req->rest));
 	a->rest(table, req);
 	end = a->end(table);

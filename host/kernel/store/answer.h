@@ -14,6 +14,8 @@ struct jifl_table_read;
 struct jifl_answer {
 	size_t size;		/* bytes that user space gets for an entry */
 	bool by_cpu;		/* a CPU is asked for */
+	/* Somebody reads the entries, from the first one on. NULL: no matter. Sleeps. */
+	void (*begin)(const void *table);
 	/* How many entries exist: all below are complete, with what is read of them after this. */
 	u32 (*end)(const void *table);
 	/* Makes the answer of entry i, below the end. */

@@ -20,12 +20,7 @@ from lib import (background, check, complaints, figure, interrupt, kernel_log, l
                  wait_for)
 from probe import Graphs, Kprobes
 from reader import Reader, now
-
-NS = 1_000_000_000
-
-
-def stat(*words):
-    return session(*words, "-f", "json", command="stat")
+from times import NS, between, stat
 
 
 def report_of(owner, name):
@@ -38,11 +33,6 @@ def report_of(owner, name):
     for row in rows.values():
         same(f"{name}: {row['function']}: wall", row["wall_ns"], row["cpu_ns"] + row["blocked_ns"] + row["runnable_ns"])
     return rows, report
-
-
-def between(name, least, got, most):
-    """The counter's rate and the clock's differ by less than a thousandth."""
-    check(name, least * 0.999 - 1000 <= got <= most * 1.001 + 1000, (least, got, most))
 
 
 def blocked():

@@ -126,6 +126,30 @@ def keys_and_figures():
     screen.ends("q")
 
 
+def objects():
+    """What a function's calls are about: who calls, or what is asked for."""
+    screen = Screen("fn:vfs_read", "-n", "cat", "-i", "250ms")
+    screen.shows("a function", r"^vfs_read +4\.000")
+    screen.keys("o")
+    screen.shows("what for", r"by \[caller\]:$")
+    screen.keys("Enter")
+    screen.shows("who calls", r"^jifl top vfs_read by caller")
+    screen.shows("nobody knows it of calls from before", r"^\(others\) +4\.000")
+    others = readers()
+    screen.shows("it does of the next ones", r"^ksys_read\+0x\w+ +4\.000")
+    screen.keys("BSpace")
+    screen.shows("back", r"^vfs_read +8\.000")
+    screen.keys("o", *"no->such", "Enter")
+    screen.shows("one line", r"`no` is unknown")
+    screen.keys("o", *"comm", "Enter")
+    screen.shows("by the name", r"^jifl top vfs_read by comm")
+    screen.keys("q")
+    screen.ends("q among objects")
+    for process, write in others:
+        os.close(write)
+        process.wait()
+
+
 def down_and_up():
     """What a function calls; what was looked at goes on meanwhile."""
     screen = Screen("fn:ksys_read", "-n", "cat")
@@ -174,7 +198,7 @@ def top():
     HERE.mkdir()
     mark = log_mark()
     them = readers()
-    for part in (keys_and_figures, down_and_up, at_once, refused):
+    for part in (keys_and_figures, objects, down_and_up, at_once, refused):
         part()
     for process, write in them:
         os.close(write)

@@ -135,6 +135,8 @@ numbers! {
     Record = 74, "RECORD";
     /// Runs the action's BPF program.
     Bpf = 75, "BPF";
+    /// The call that begins here is about what the groups say.
+    Object = 76, "OBJECT";
 }
 
 numbers! {
@@ -154,6 +156,8 @@ numbers! {
     Task = 5, "TASK";
     /// Address of the command's name.
     Comm = 6, "COMM";
+    /// Where the function returns to.
+    Caller = 7, "CALLER";
 }
 
 /// `struct jifl_op`: one op of a program.

@@ -355,6 +355,44 @@ pub const TIMES_UNWATCHED: usize = 1;
 /// In [`TableRead::rest`] of [`Time`]: executions of places that were not seen.
 pub const TIMES_MISSED: usize = 2;
 
+/// [`Entry::TABLE`] of [`Object`].
+pub const TABLE_OBJECTS: u32 = 0x8000_0003;
+/// In [`Object::unknown`]: all other calls of the function.
+pub const OBJECT_OTHERS: u32 = u32::MAX;
+
+/// In [`TableRead::rest`] of [`Object`]: calls whose objects found no room.
+pub const OBJECT_REFUSED: usize = 0;
+
+/// `struct jifl_object`: calls of a function about one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Object {
+    /// Index of the function among the session's targets.
+    pub target: u32,
+    /// Bit n: the nth part of its name is unknown; or [`OBJECT_OTHERS`].
+    pub unknown: u32,
+    /// What the ops of groups have put there; behind it 0.
+    pub name: [u8; GROUP_MAX],
+    /// Of these calls.
+    pub time: Time,
+}
+
+impl Default for Object {
+    fn default() -> Object {
+        Object {
+            target: 0,
+            unknown: 0,
+            name: [0; GROUP_MAX],
+            time: Time::default(),
+        }
+    }
+}
+
+// SAFETY: it is `struct jifl_object`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Object {
+    const TABLE: u32 = TABLE_OBJECTS;
+}
+
 /// `struct jifl_path`: a function, called by the path of its parent, without what it calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]

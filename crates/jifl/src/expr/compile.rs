@@ -57,7 +57,17 @@ impl Compiler<'_> {
             );
             return Err(Error::new(node.span.start, why));
         }
+        if self.scope.types.is_path(&part.ty) {
+            let name = format!("str(({}).dentry->d_name.name)", self.text);
+            let named = Compiler::new(&name, self.scope, self.strings).whole();
+            if named.is_ok() {
+                return named;
+            }
+        }
         let part = self.value(part, &node.span)?;
+        if part.ty == Type::Code {
+            return Ok((part.pushed(), Kind::Code));
+        }
         let kind = Kind::Number(self.scope.types.kind(&part.ty));
         Ok((part.pushed(), kind))
     }

@@ -92,7 +92,7 @@ impl Expression {
     pub fn number(text: &str, scope: &Scope, strings: &mut Strings) -> Result<Expression, String> {
         let compiled = Expression::compile(text, scope, strings)?;
         match compiled.kind {
-            Kind::Number(_) => Ok(compiled),
+            Kind::Number(_) | Kind::Code => Ok(compiled),
             Kind::String { .. } => Err(format!(
                 "{}: this is a string, and a number is wanted: compare it, as in {} == \"...\"",
                 compiled.text, compiled.text

@@ -17,9 +17,9 @@ use crate::base::nearest::nearest;
 use crate::kernel::errno;
 
 /// Names that stand for the state of the CPU and its task.
-const BUILTINS: [&str; 12] = [
-    "pid", "tid", "cpu", "time", "level", "comm", "current", "cgroup", "uid", "ppid", "stack",
-    "str",
+const BUILTINS: [&str; 13] = [
+    "pid", "tid", "cpu", "time", "level", "comm", "current", "cgroup", "uid", "ppid", "caller",
+    "stack", "str",
 ];
 
 /// Names that are short for others.
@@ -108,6 +108,7 @@ impl Compiler<'_> {
             "time" => (Get::Time, int(8, true)),
             "level" => (Get::Level, Type::Level),
             "comm" => (Get::Comm, Type::Void),
+            "caller" => (Get::Caller, Type::Code),
             "current" => (Get::Task, self.task()),
             "stack" => {
                 return Some(Part {

@@ -20,6 +20,8 @@ pub enum Kind {
     },
     /// The callers.
     Stack,
+    /// An address of code, behind a call.
+    Code,
 }
 
 /// A value as the module has given it.
@@ -52,6 +54,7 @@ impl Kind {
             (Kind::Number(kind), Shown::Number(number)) => {
                 kind.text(number).unwrap_or_else(|| "?".into())
             }
+            (Kind::Code, Shown::Number(number)) => format!("{number:#x}"),
             (_, Shown::Number(number)) => number.to_string(),
         }
     }
@@ -62,6 +65,7 @@ impl Kind {
             (_, Shown::Unknown) => Value::Null,
             (_, Shown::Bytes(bytes)) => json!(String::from_utf8_lossy(until_end(bytes))),
             (Kind::Number(kind), Shown::Number(number)) => kind.json(number),
+            (Kind::Code, Shown::Number(number)) => json!(format!("{number:#x}")),
             (_, Shown::Number(number)) => json!(number),
         }
     }

@@ -42,6 +42,8 @@ pub enum Type {
     },
     /// An index into [`LEVELS`].
     Level,
+    /// Where a function returns to.
+    Code,
     /// The address of something.
     Pointer(Rc<Type>),
     /// So many of something.
@@ -222,6 +224,11 @@ impl Types {
         }
     }
 
+    /// Whether a value names a file in its file system.
+    pub fn is_path(&self, ty: &Type) -> bool {
+        matches!(ty, Type::Struct { name, .. } if &**name == "struct path")
+    }
+
     /// Bytes of a value; `None`: not known.
     pub fn size(&self, ty: &Type) -> Option<u64> {
         Some(match ty {
@@ -231,6 +238,7 @@ impl Types {
                 *size as u64
             }
             Type::Level => 4,
+            Type::Code => 8,
             Type::Pointer(_) => 8,
             Type::Array(of, n) => self.size(of)?.checked_mul(*n as u64)?,
             Type::Opaque(_) => return None,
@@ -291,7 +299,7 @@ impl Types {
             },
             Type::Struct { size, .. } => Kind::Whole(*size),
             Type::Void | Type::Opaque(_) => Kind::Whole(0),
-            Type::Pointer(_) | Type::Array(..) => Kind::Pointer,
+            Type::Pointer(_) | Type::Array(..) | Type::Code => Kind::Pointer,
         }
     }
 
@@ -306,6 +314,7 @@ impl Types {
             }
             Type::Enum { id, .. } => self.enum_name(*id),
             Type::Level => "level".into(),
+            Type::Code => "code".into(),
             Type::Pointer(to) => match self.name(to) {
                 to if to.ends_with('*') => format!("{to}*"),
                 to => format!("{to} *"),

@@ -10,9 +10,10 @@
  *    has one, too: no place is in read_hpet (place.c). act_bpf.c speaks of BPF programs.
  * 2. One program runs on a CPU at a time. What may come in between is an NMI, a page fault of what
  *    the program reads, and a breakpoint in what it calls. If code there has a place with a
- *    program, too, it does not run: the execution is counted as nested. So no lock of step 1 is
- *    held by what it has interrupted, and there is no recursion. Programs that inserted code does
- *    as a whole (front.c) are no such programs: they have a ring of their own.
+ *    program, too, it does not run: the execution is counted as nested, and a call of the tool
+ *    times begins, about nothing. So no lock of step 1 is held by what it has interrupted, and
+ *    there is no recursion. Programs that inserted code does as a whole (front.c) are no such
+ *    programs: they have a ring of their own.
  * 3. A thread that is between copies is not seen: the program is called by inserted code, which
  *    stays until jifl_evict, or in the handler of a breakpoint, which has ended when
  *    jifl_probe_clear returns. What the program uses goes later, with the session.
@@ -40,6 +41,7 @@
 #include "probe.h"
 #include "act.h"
 #include "front.h"
+#include "../times/times.h"
 
 static DEFINE_PER_CPU(bool, jifl_act_runs);
 
@@ -123,6 +125,14 @@ static void jifl_act_sum(struct jifl_acting *a)
 	a->group = 0;
 	a->parts = 0;
 	a->has_value = false;
+}
+
+/* The call that begins here is about what the groups say. */
+static void jifl_act_object(struct jifl_acting *a)
+{
+	jifl_times_begin_about(a->place, &a->room->group, a->group, a->count);
+	a->group = 0;
+	a->parts = 0;
 }
 
 /* --- records ------------------------------------------------------------------------------- */
@@ -264,6 +274,9 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 	case JIFL_OP_RECORD:
 		jifl_act_record(a);
 		break;
+	case JIFL_OP_OBJECT:
+		jifl_act_object(a);
+		break;
 	default:
 		jifl_act_bpf_program(a);
 	}
@@ -294,17 +307,23 @@ static void jifl_act_program(struct jifl_acting *a, u32 from)
 	}
 }
 
-/* Interrupts are off. */
+/* Interrupts are off. count: preempt_count(), as the code of the place has it. */
 static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
-			enum jifl_level level, u32 from)
+			enum jifl_level level, u32 from, unsigned int count)
 {
 	const bool counted = place->work->program->ops[from].code == JIFL_OP_HIT;
 	struct jifl_acting a;
 
 	if (counted)
 		this_cpu_inc(*place->counter);
+	if (place->owner->times && !jifl_times_asks(place, count)) {
+		jifl_times_begin_about(place, NULL, 0, count);
+		return;
+	}
 	if (this_cpu_read(jifl_act_runs) && !JIFL_HOST_PLANTED(programs_nested)) {
 		atomic64_inc(&place->work->nested);
+		if (place->owner->times)
+			jifl_times_begin_about(place, NULL, 0, count);
 		return;
 	}
 	this_cpu_write(jifl_act_runs, true);
@@ -314,6 +333,7 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 	a.probe = place->owner;
 	a.regs = regs;
 	a.level = level;
+	a.count = count;
 	a.counted = counted;
 	a.unknown = a.has_value = a.is_signed = false;
 	a.depth = a.group = a.parts = a.fields = 0;
@@ -328,7 +348,7 @@ void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs)
 	enum jifl_level level;
 	const unsigned long flags = jifl_own_irq_save_at(&level);
 
-	jifl_act_at(place, regs, level, 0);
+	jifl_act_at(place, regs, level, 0, preempt_count());
 	jifl_own_irq_restore_at(flags, level);
 }
 
@@ -337,7 +357,7 @@ void jifl_act_rest(struct jifl_probe_place *place, struct pt_regs *regs)
 	enum jifl_level level;
 	const unsigned long flags = jifl_own_irq_save_at(&level);
 
-	jifl_act_at(place, regs, level, place->work->front->from);
+	jifl_act_at(place, regs, level, place->work->front->from, preempt_count());
 	jifl_own_irq_restore_at(flags, level);
 }
 
@@ -375,7 +395,8 @@ void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum 
 
 	regs->ip = place->address;
 	jifl_own_begin();
-	jifl_act_at(place, regs, level, 0);
+	/* The exception itself is one level of NMI. */
+	jifl_act_at(place, regs, level, 0, preempt_count() - NMI_OFFSET - HARDIRQ_OFFSET);
 	jifl_own_end();
 	regs->ip = ip;
 }

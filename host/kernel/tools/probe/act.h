@@ -38,6 +38,7 @@ struct jifl_acting {
 	struct jifl_probe *probe;
 	struct pt_regs *regs;
 	enum jifl_level level;
+	unsigned int count;		/* preempt_count(), as the code of the place has it */
 	bool counted;			/* HIT was done before */
 	bool unknown;			/* the expression has no value */
 	u32 depth;
@@ -91,12 +92,21 @@ int jifl_peek_is(u64 address, const char *string, u32 len);
  * many; behind them 0. Interrupts are off.
  */
 u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX]);
+/*
+ * The first of them. begins: the function has executed nothing, so the return address is on top of
+ * the stack. false: nobody can tell. Interrupts are off.
+ */
+bool jifl_peek_caller(struct pt_regs *regs, bool begins, u64 *caller);
+/* At load. Sleeps. */
+void jifl_peek_init(void);
 
 /* --- group.c: hits by what was asked for ------------------------------------------------------ */
 
 struct jifl_groups;
 struct jifl_groups_cell;
 
+/* How many groups a session may have. Any context. */
+u32 jifl_groups_room(void);
 /* -ENOMEM. stacks: stacks have numbers. Sleeps. */
 int jifl_groups_open(struct jifl_groups **groups, bool stacks);
 /* Takes NULL, too. Sleeps. */
@@ -108,6 +118,8 @@ void jifl_groups_close(struct jifl_groups *g);
  */
 void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, u32 used,
 		     struct jifl_groups_cell **known, const u64 *value, bool is_signed);
+/* Of the place, of what is unknown, and of the name's words, for a table of cells. Any context. */
+u32 jifl_groups_hash(const struct jifl_group_name *name, u32 used);
 /* The number of a stack; 0: no room. Any context. */
 u64 jifl_groups_stack(struct jifl_groups *g, const u64 frames[JIFL_FRAMES_MAX]);
 extern const struct jifl_answer jifl_groups_answer, jifl_groups_stacks_answer;

@@ -113,7 +113,8 @@ static void jifl_front_shown(struct jifl_front *front, const struct jifl_program
 
 	for (op = program->ops; op < program->ops + program->n; op++) {
 		if (op->code == JIFL_OP_GROUP_STACK || op->code == JIFL_OP_OUT_STACK ||
-		    op->code == JIFL_OP_BPF) {
+		    op->code == JIFL_OP_BPF ||
+		    (op->code == JIFL_OP_GET && op->arg == JIFL_GET_CALLER)) {
 			front->shown = U16_MAX;
 			front->shown_flags = true;
 		} else if (op->code == JIFL_OP_REG && op->arg < 16) {

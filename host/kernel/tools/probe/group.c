@@ -48,6 +48,11 @@ int jifl_groups_init(void)
 	return jifl_cells_check("probe_groups", probe_groups, 1 << 20);
 }
 
+u32 jifl_groups_room(void)
+{
+	return probe_groups;
+}
+
 int jifl_groups_open(struct jifl_groups **groups, bool stacks)
 {
 	struct jifl_groups *g = JIFL_ALLOC(kzalloc(sizeof(*g), GFP_KERNEL));
@@ -78,11 +83,8 @@ static u32 jifl_groups_bucket(u64 value, bool is_signed)
 	return fls64(value);
 }
 
-/*
- * Of the place, of what is unknown, and of the name's words. Words that are 0 add nothing, so the
- * hash does not depend on how many of these are looked at.
- */
-static u32 jifl_groups_hash(const struct jifl_group_name *name, u32 used)
+/* Words that are 0 add nothing, so the hash does not depend on how many of these are looked at. */
+u32 jifl_groups_hash(const struct jifl_group_name *name, u32 used)
 {
 	const u64 *words = (const u64 *)name->name;
 	u64 hash = (u64)name->place << 32 | name->unknown, factor = GOLDEN_RATIO_64;

@@ -11,6 +11,7 @@
 #include "../../kernel.h"
 #include "../../call/program.h"
 #include "../../call/whose.h"
+#include "../../enter/target.h"
 #include "probe.h"
 #include "act.h"
 
@@ -152,6 +153,13 @@ static bool jifl_number_is_string(const struct jifl_acting *a, const struct jifl
 	return is >= 0;
 }
 
+/* Is it the instruction behind the function's site? */
+static bool jifl_number_begins(const struct jifl_probe_place *place)
+{
+	return place->address == place->aim->target->address &&
+	       place->where == JIFL_SPLICE_BEFORE;
+}
+
 bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op)
 {
 	const bool is_signed = op->flags & JIFL_OP_SIGNED;
@@ -166,6 +174,8 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op)
 		*top = jifl_number_reg(a->regs, op->arg);
 		return true;
 	case JIFL_OP_GET:
+		if (op->arg == JIFL_GET_CALLER)
+			return jifl_peek_caller(a->regs, jifl_number_begins(a->place), top);
 		*top = jifl_number_get(a->level, op->arg);
 		return true;
 	case JIFL_OP_LOAD:

@@ -19,6 +19,8 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/ksym.h"
+#include "../../run/codemem.h"
 #include "../../run/unwind.h"
 #include "act.h"
 #include "load.h"
@@ -151,7 +153,8 @@ int jifl_peek_is(u64 address, const char *string, u32 len)
 	return !((const char *)&word)[step - 1];
 }
 
-u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX])
+/* The innermost callers, max of them at most. */
+static u32 jifl_peek_frames(struct pt_regs *regs, u64 *frames, u32 max)
 {
 	struct unwind_state state;
 	struct pt_regs outer;
@@ -160,10 +163,9 @@ u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX])
 
 	/* The code of the place may itself be a callback of somebody's walk. */
 	jifl_unwind_keep(&outer);
-	memset(frames, 0, JIFL_FRAMES_MAX * sizeof(*frames));
 	/* The first frame is that of the caller. */
 	for (unwind_start(&state, current, regs, NULL);
-	     !unwind_done(&state) && n < JIFL_FRAMES_MAX; unwind_next_frame(&state)) {
+	     !unwind_done(&state) && n < max; unwind_next_frame(&state)) {
 		address = unwind_get_return_address(&state);
 		if (!address)
 			break;
@@ -171,4 +173,36 @@ u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX])
 	}
 	jifl_unwind_give_back(&outer);
 	return n;
+}
+
+u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX])
+{
+	memset(frames, 0, JIFL_FRAMES_MAX * sizeof(*frames));
+	return jifl_peek_frames(regs, frames, JIFL_FRAMES_MAX);
+}
+
+/* Where tracers have functions return to instead. */
+static unsigned long jifl_peek_trampolines[2];
+
+void jifl_peek_init(void)
+{
+	jifl_peek_trampolines[0] = jifl_ksym("return_to_handler");
+	jifl_peek_trampolines[1] = jifl_ksym("arch_rethook_trampoline");
+}
+
+/* It is no address of the cache's, and of no trampoline: nothing else stands for the caller's. */
+static bool jifl_peek_is_callers(unsigned long address)
+{
+	return !jifl_codemem_has(address) && jifl_unwind_original(address) == address &&
+	       address != jifl_peek_trampolines[0] && address != jifl_peek_trampolines[1];
+}
+
+bool jifl_peek_caller(struct pt_regs *regs, bool begins, u64 *caller)
+{
+	if (begins) {
+		*caller = *(const unsigned long *)regs->sp;
+		if (jifl_peek_is_callers(*caller))
+			return true;
+	}
+	return jifl_peek_frames(regs, caller, 1) == 1;
 }

@@ -169,11 +169,20 @@ static void jifl_probe_find_part(struct jifl_probe_part *part, const struct jifl
 			    jifl_probe_is_kernels(part->begin, part->begin + size - 1);
 }
 
+/* The number of the place's program, from 1 on; 0: none. */
+static u32 jifl_probe_program_of(const struct jifl_session *s, const struct jifl_splice *from)
+{
+	if (s->tool->objects)
+		return from->action / JIFL_TIMES_PROGRAM;
+	return s->programs ? from->action : 0;
+}
+
 enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
 					 struct jifl_probe_place *place,
 					 struct jifl_probe_part *part)
 {
 	struct jifl_aim *aim = jifl_aim_at(s, from->target);
+	const u32 program = jifl_probe_program_of(s, from);
 
 	if (!aim || aim->target->kind == JIFL_TARGET_SYSCALL || aim->condition)
 		return JIFL_SPLICE_OUTSIDE;
@@ -186,9 +195,9 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	place->owner = s->tool_data;
 	if (place->owner->works)
 		place->work = &place->owner->works[place - place->owner->places];
-	if (s->programs && from->action) {
-		place->work->program = &s->programs->programs[from->action - 1];
-		place->work->front = &place->owner->fronts[from->action - 1];
+	if (program) {
+		place->work->program = &s->programs->programs[program - 1];
+		place->work->front = &place->owner->fronts[program - 1];
 	}
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
 	if (aim->target->kind != JIFL_TARGET_FUNCTION && from->address == aim->target->id &&

@@ -10,6 +10,7 @@
 #include "../../../../include/uapi/jifl.h"
 
 struct ir_block;
+struct jifl_answer;
 struct ir_insert;
 struct jifl_aim;
 struct jifl_groups;
@@ -165,6 +166,8 @@ int jifl_probe_open(struct jifl_session *s, u64 *busy_session);
 void jifl_probe_close(struct jifl_session *s);
 int jifl_probe_attach(struct jifl_session *s);
 void jifl_probe_detach(struct jifl_session *s);
+const struct jifl_answer *jifl_probe_other(const struct jifl_session *s, u32 table,
+					   const void **of);
 void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit);
 void jifl_probe_passes(struct jifl_aim *aim);

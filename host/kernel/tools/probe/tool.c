@@ -141,7 +141,8 @@ static int jifl_probe_open_programs(const struct jifl_session *s, struct jifl_pr
 	p->room = JIFL_ALLOC(alloc_percpu(struct jifl_act_room));
 	if (!p->room)
 		return -ENOMEM;
-	if (programs->groups)
+	/* Objects have a table of their own. They may be stacks, too. */
+	if (programs->groups && (!programs->objects || programs->stacks))
 		ret = jifl_groups_open(&p->groups, programs->stacks);
 	if (!ret && programs->records)
 		ret = jifl_hit_ring_open(&p->ring, programs->ring, false);
@@ -332,11 +333,13 @@ static const struct jifl_answer jifl_probe_table = {
 };
 
 /* Of sessions with programs. */
-static const struct jifl_answer *jifl_probe_other(const struct jifl_session *s, u32 table,
-						  const void **of)
+const struct jifl_answer *jifl_probe_other(const struct jifl_session *s, u32 table,
+					   const void **of)
 {
 	const struct jifl_probe *p = s->tool_data;
 
+	if (!p)
+		return NULL;
 	*of = p->groups;
 	if (table == JIFL_TABLE_GROUPS && p->groups)
 		return &jifl_groups_answer;
@@ -355,6 +358,7 @@ static int jifl_probe_hits(const struct jifl_session *s, struct jifl_hit_read *r
 static int jifl_probe_init(void)
 {
 	jifl_probe_find_kernels();
+	jifl_peek_init();
 	jifl_compat_irq_stack_init();
 	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted, jifl_int3_beneath);
 	jifl_jump_handle(jifl_probe_caught_in_gate);

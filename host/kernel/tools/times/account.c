@@ -26,12 +26,18 @@
  * 7. Counters of processors are the same: jifl_moment_is_steady, and the kernel has not found them
  *    apart (check_tsc_unstable).
  *
+ * 8. With objects, a row also keeps what it had when the first of its calls began, which is not a
+ *    sum. So an NMI-like exception inside another one, which has the same record, must not write
+ *    that in the middle of a change. For the whole change depth is above 0: what comes in between
+ *    is a call inside this one. These changes are called, with interrupts off.
+ *
  * A place of the session has such a call where a probe has a counter, so tools/probe/tool.c says
  * why each execution of it is counted once. Natively the handler of the breakpoint does the same
  * in C. It is one level of NMI itself.
  *
  * Context: any.
  */
+#include <linux/bug.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/string.h>
@@ -40,6 +46,8 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../probe/calls.h"
+#include "../probe/act.h"
+#include "../probe/probe.h"
 #include "times.h"
 
 /* Each is one instruction. On x86 others see stores in their order. */
@@ -201,6 +209,103 @@ static void jifl_times_pass(struct jifl_times_cpu __percpu *cpus, unsigned long 
 	jifl_times_inc(*(u64 *)(r + ended));
 }
 
+/* --- with objects: interrupts are off -------------------------------------------------------- */
+
+/* The first call begins: depth is 1, and the call is not in `calls` yet. */
+static void jifl_times_keep(const struct jifl_times *t, const struct jifl_times_record *r,
+			    struct jifl_times_row *row, u64 object)
+{
+	struct jifl_times_call *call = jifl_times_call(row);
+	u32 i;
+
+	if (!JIFL_HOST_PLANTED(objects_kept) || !call->calls)
+		call->object = object;
+	call->wall = row->wall;
+	call->blocked = row->blocked;
+	call->runnable = row->runnable;
+	call->calls = row->calls;
+	for (i = 0; i < t->ncounters; i++)
+		call->counted[i] = jifl_times_counted(row)[i];
+	jifl_times_count(JIFL_TIMES_SEVERAL, t, r, row, false);
+	jifl_times_sub(row->wall, rdtsc());
+	jifl_times_sub(row->blocked, r->blocked);
+	jifl_times_sub(row->runnable, r->runnable);
+}
+
+/* The last one ends: depth is 1, and the call is in *ended. */
+static void jifl_times_give(const struct jifl_times *t, const struct jifl_times_record *r,
+			    struct jifl_times_row *row)
+{
+	jifl_times_add(row->wall, rdtsc());
+	jifl_times_add(row->blocked, r->blocked);
+	jifl_times_add(row->runnable, r->runnable);
+	jifl_times_count(JIFL_TIMES_SEVERAL, t, r, row, true);
+	jifl_times_end_about(t, row, 0);
+}
+
+/* Who reads sees by depth that it has begun, and by `ended` and `calls` that it is done. */
+static void jifl_times_finish_about(const struct jifl_times *t, struct jifl_times_record *r,
+				    struct jifl_times_row *row, u64 *ended)
+{
+	if (unlikely(jifl_times_is_0(&row->depth))) {
+		jifl_times_inc32(row->strays);
+		return;
+	}
+	jifl_times_inc(*ended);
+	if (READ_ONCE(row->depth) == 1)
+		jifl_times_give(t, r, row);
+	jifl_times_dec(&row->depth);
+}
+
+static void jifl_times_leave_about(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+				   const struct jifl_times *t)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+	struct jifl_times_row *row = (void *)r + at;
+
+	jifl_times_finish_about(t, r, row, &row->ended);
+}
+
+static void jifl_times_jump_about(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+				  const struct jifl_times *t)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+	struct jifl_times_row *row = (void *)r + at;
+
+	jifl_times_finish_about(t, r, row, &row->jumped);
+}
+
+bool jifl_times_asks(const struct jifl_probe_place *of, unsigned int count)
+{
+	const struct jifl_times *t = of->owner->times;
+	const struct jifl_times_record *r = jifl_times_here(t->cpus, count);
+	const struct jifl_times_row *row = (void *)r + t->places[of - of->owner->places].at;
+
+	return r->used && jifl_times_is_0(&row->depth);
+}
+
+void jifl_times_begin_about(const struct jifl_probe_place *of, struct jifl_group_name *name,
+			    u32 used, unsigned int count)
+{
+	struct jifl_times *t = of->owner->times;
+	const struct jifl_times_place *place = &t->places[of - of->owner->places];
+	struct jifl_times_record *r = jifl_times_here(t->cpus, count);
+	struct jifl_times_row *row = (void *)r + place->at;
+	/* What it calls may be this very function, so depth is asked afterwards. */
+	const u64 object = r->used ? jifl_times_object(t, place->row, name, used) :
+				     JIFL_TIMES_NOTHING;
+	const bool is_first = jifl_times_is_0(&row->depth);
+
+	jifl_times_inc32(row->depth);
+	if (is_first)
+		jifl_times_keep(t, r, row, object);
+	jifl_times_inc(row->calls);
+	/* One instruction. */
+	if (place->action & JIFL_TIMES_LEAVE)
+		jifl_times_finish_about(t, r, row, place->action & JIFL_TIMES_JUMP ?
+						   &row->jumped : &row->ended);
+}
+
 /* --- natively ------------------------------------------------------------------------------- */
 
 /* In an int3 exception. */
@@ -212,7 +317,9 @@ static void jifl_times_natively(const struct jifl_probe_call *call)
 	struct jifl_times_row *row = (void *)r + place->at;
 	u64 *ended = place->action & JIFL_TIMES_JUMP ? &row->jumped : &row->ended;
 
-	if (!(place->action & JIFL_TIMES_ENTER)) {
+	if (place->times->objects) {
+		jifl_times_finish_about(place->times, r, row, ended);
+	} else if (!(place->action & JIFL_TIMES_ENTER)) {
 		jifl_times_finish(r, row, ended, JIFL_TIMES_SEVERAL, place->times);
 	} else if (!(place->action & JIFL_TIMES_LEAVE)) {
 		jifl_times_begin(r, row, JIFL_TIMES_SEVERAL, place->times);
@@ -237,11 +344,15 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 		return false;
 	place->at = offsetof(struct jifl_times_record, rows) +
 		    splice->target * t->width;
+	place->row = splice->target;
 	place->action = splice->action;
 	place->times = t;
+	/* A program begins calls. */
+	if (splice->action & JIFL_TIMES_ENTER && t->objects)
+		return true;
 	call->natively = jifl_times_natively;
 	ins->kind = IR_INSERT_CALL;
-	ins->nargs = passes || t->ncounters ? 3 : 2;
+	ins->nargs = passes || t->objects || t->ncounters ? 3 : 2;
 	ins->args[0] = (unsigned long)t->cpus;
 	ins->args[1] = place->at;
 	ins->args[2] = beside == JIFL_TIMES_VARIABLE ? (unsigned long)t->counters[0].variable :
@@ -251,11 +362,18 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 		ins->args[1] += offsetof(struct jifl_times_row, calls);
 		ins->args[2] = place->at + (jumps ? offsetof(struct jifl_times_row, jumped) :
 						    offsetof(struct jifl_times_row, ended));
+	} else if (t->objects) {
+		ins->fn = jumps ? (unsigned long)jifl_times_jump_about :
+				  (unsigned long)jifl_times_leave_about;
+		ins->args[2] = (unsigned long)t;
 	} else if (splice->action & JIFL_TIMES_ENTER) {
 		ins->fn = (unsigned long)jifl_times_functions[beside].enter;
 	} else {
 		ins->fn = (unsigned long)(jumps ? jifl_times_functions[beside].jump :
 						  jifl_times_functions[beside].leave);
 	}
-	return !jifl_probe_guard(call);
+	if (jifl_probe_guard(call))
+		return false;
+	/* They call functions, so they are not inlined. */
+	return !t->objects || !WARN_ON_ONCE(!call->fn);
 }

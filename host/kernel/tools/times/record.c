@@ -11,7 +11,7 @@
  *    is written. A task whose record is being buried does not sleep, so nobody wakes it.
  * 3. A buried record's rows are added to those of the CPU's dead. The records of the dead have one
  *    writer, which has interrupts off.
- * 4. The rows of a free record are 0.
+ * 4. The rows of a free record are 0, but for struct jifl_times_call.
  *
  * Context: interrupts are off, but for opening and closing; a run queue may be locked.
  */
@@ -147,9 +147,12 @@ static void jifl_times_bury_row(const struct jifl_times *t, const struct jifl_ti
 		row->blocked += r->blocked;
 		row->runnable += r->runnable;
 	}
+	for (i = 0; depth && i < t->ncounters; i++)
+		jifl_times_counted(row)[i] += jifl_times_counter_of(t, r, i);
+	if (depth && t->objects)
+		jifl_times_end_about(t, row, depth);
 	for (i = 0; i < t->ncounters; i++) {
-		jifl_times_counted(to)[i] += jifl_times_counted(row)[i] +
-					     (depth ? jifl_times_counter_of(t, r, i) : 0);
+		jifl_times_counted(to)[i] += jifl_times_counted(row)[i];
 		jifl_times_counted(row)[i] = 0;
 	}
 	to->wall += row->wall;
@@ -219,6 +222,8 @@ int jifl_times_open_records(struct jifl_times *t)
 	u32 n, i;
 
 	t->width = t->ncounters ? JIFL_TIMES_WIDE : sizeof(struct jifl_times_row);
+	if (t->objects)
+		t->width = JIFL_TIMES_WIDER;
 	t->stride = sizeof(struct jifl_times_record) + t->nrows * t->width;
 	n = jifl_times_tasks(t);
 	t->nrecords = own + n;

@@ -57,7 +57,8 @@ static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *fro
  * since then.
  */
 static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record *r, u32 i, u64 then,
-			   bool ended, struct jifl_times_row *row, u64 *counted)
+			   bool ended, struct jifl_times_row *row, u64 *counted,
+			   struct jifl_times_call *call)
 {
 	struct jifl_times_row *from = jifl_times_row(t, r, i);
 	const u32 switches = READ_ONCE(r->switches);
@@ -77,6 +78,8 @@ static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record 
 	for (k = 0; k < t->ncounters; k++)
 		counted[k] = READ_ONCE(jifl_times_counted(from)[k]) +
 			     (row->depth ? jifl_times_counter_of(t, r, k) : 0);
+	if (call)
+		memcpy(call, jifl_times_call(from), sizeof(*call));
 	smp_rmb();
 	again = jifl_times_numbers(from);
 	smp_rmb();
@@ -85,14 +88,15 @@ static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record 
 	       !memcmp(&row->calls, &again.calls, sizeof(again) - offsetof(typeof(again), calls));
 }
 
-static void jifl_times_read(const struct jifl_times *t, struct jifl_times_record *r, u32 i,
-			    u64 then, bool ended, struct jifl_times_row *row, u64 *counted)
+bool jifl_times_read(const struct jifl_times *t, struct jifl_times_record *r, u32 i,
+		     u64 then, bool ended, struct jifl_times_row *row, u64 *counted,
+		     struct jifl_times_call *call)
 {
 	u32 tries;
 
 	for (tries = 0; tries < JIFL_TIMES_TRIES; tries++) {
-		if (jifl_times_try(t, r, i, then, ended, row, counted))
-			return;
+		if (jifl_times_try(t, r, i, then, ended, row, counted, call))
+			return true;
 		if (tries < JIFL_TIMES_SPINS)
 			cpu_relax();
 		else
@@ -102,6 +106,7 @@ static void jifl_times_read(const struct jifl_times *t, struct jifl_times_record
 	row->blocked = 0;
 	row->runnable = 0;
 	memset(counted, 0, t->ncounters * sizeof(*counted));
+	return false;
 }
 
 u64 jifl_times_ns(u64 ticks)
@@ -127,7 +132,7 @@ static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_tim
 
 		if (!smp_load_acquire(&r->used))
 			continue;
-		jifl_times_read(t, r, i, then, end, &row, counted);
+		jifl_times_read(t, r, i, then, end, &row, counted, NULL);
 		for (k = 0; k < t->ncounters; k++)
 			sum->counted[k] += counted[k];
 		wall += row.wall;

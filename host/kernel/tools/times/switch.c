@@ -347,6 +347,10 @@ void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 ro
 	to->runnable = -(r->runnable + runnable);
 	for (i = 0; i < t->ncounters; i++)
 		jifl_times_counted(to)[i] = -jifl_times_counter_of(t, r, i);
+	/* Its arguments are no more. The row was 0 when it began. */
+	if (t->objects)
+		*jifl_times_call(to) = (struct jifl_times_call){
+			.object = jifl_times_object(t, row, NULL, 0) };
 }
 
 void jifl_times_freeze(struct jifl_times *t)

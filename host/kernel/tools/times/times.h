@@ -9,9 +9,14 @@
 #include "../../../../include/uapi/jifl.h"
 #include "../probe/calls.h"
 
+struct jifl_answer;
+struct jifl_group_name;
+struct jifl_probe_place;
+struct jifl_program;
 struct jifl_session;
 struct jifl_splice;
 struct jifl_times;
+struct jifl_times_objects;
 struct task_struct;
 struct tracepoint;
 
@@ -49,13 +54,34 @@ struct jifl_times_record {
 	/* How often the task came to the session's tracepoints, since it has the record. */
 	u64 events[JIFL_COUNTERS_MAX];
 	u64 reserved_too[4];		/* rows are cache lines */
-	/* jifl_times_row(): with counters there are JIFL_COUNTERS_MAX words behind each. */
+	/*
+	 * jifl_times_row(): with counters, or objects, there are JIFL_COUNTERS_MAX words behind
+	 * each; with objects a struct jifl_times_call, too.
+	 */
 	struct jifl_times_row rows[];
 };
 static_assert(sizeof(struct jifl_times_record) == 128 && sizeof(struct jifl_times_row) == 64);
-/* Of a row with counters. */
+
+/* The object of calls that are counted in a sink. */
+#define JIFL_TIMES_NOTHING	U64_MAX
+
+/*
+ * Of a row: the call that has begun first of those that have not ended. Nobody reads it while depth
+ * is 0.
+ */
+struct jifl_times_call {
+	u64 object;			/* the number of its cell */
+	/* What the row and its counters were when it began. */
+	u64 wall, blocked, runnable, calls;
+	u64 counted[JIFL_COUNTERS_MAX];
+};
+
+/* Of a row with counters; with objects. */
 #define JIFL_TIMES_WIDE		(2 * sizeof(struct jifl_times_row))
-static_assert(JIFL_COUNTERS_MAX * sizeof(u64) <= sizeof(struct jifl_times_row));
+#define JIFL_TIMES_WIDER	(3 * sizeof(struct jifl_times_row))
+static_assert(sizeof(struct jifl_times_row) + JIFL_COUNTERS_MAX * sizeof(u64) <= JIFL_TIMES_WIDE);
+static_assert(sizeof(struct jifl_times_row) + JIFL_COUNTERS_MAX * sizeof(u64) +
+	      sizeof(struct jifl_times_call) <= JIFL_TIMES_WIDER);
 
 /* The bits of preempt_count() above those of softirqs: hard interrupts, then NMIs. */
 #define JIFL_TIMES_ABOVE	(1u << (HARDIRQ_BITS + NMI_BITS))
@@ -87,6 +113,7 @@ struct jifl_times_cpu {
 struct jifl_times_place {
 	struct jifl_probe_call call;
 	unsigned long at;		/* of its function's row, in a record */
+	u32 row;
 	u32 action;			/* JIFL_TIMES_* */
 	const struct jifl_times *times;
 };
@@ -123,6 +150,7 @@ struct jifl_times {
 	atomic64_t deaths, buried;
 	struct jifl_times_cpu __percpu *cpus;
 	struct jifl_times_place *places; /* in the order of the session's splices */
+	struct jifl_times_objects *objects; /* NULL: nobody asks what calls are about */
 	u64 begin, end;			/* ticks; 0: not yet */
 	bool marks;			/* the rows are another tool's, and are 0 in a new record */
 };
@@ -142,6 +170,12 @@ static inline struct jifl_times_row *jifl_times_row(const struct jifl_times *t,
 static inline u64 *jifl_times_counted(struct jifl_times_row *row)
 {
 	return (u64 *)(row + 1);
+}
+
+/* Behind these, in a session with objects. */
+static inline struct jifl_times_call *jifl_times_call(struct jifl_times_row *row)
+{
+	return (struct jifl_times_call *)(jifl_times_counted(row) + JIFL_COUNTERS_MAX);
 }
 
 /* What a counter has now, for who writes the record. Any context. */
@@ -171,6 +205,32 @@ jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
 /* Makes what is done at a place. false: there is no instruction that can be read. Sleeps. */
 bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splice,
 		     struct jifl_times_place *place);
+/*
+ * Does anybody ask what a call is about that begins at the place now? count: as below. Any context,
+ * interrupts off.
+ */
+bool jifl_times_asks(const struct jifl_probe_place *place, unsigned int count);
+/*
+ * A call begins at the place, about this object; NULL: nobody knows. used: bytes of the name,
+ * behind which it is 0. count: preempt_count(), as the code there has it. Any context, interrupts
+ * off; with a name, while a program runs on this CPU (probe/act.c).
+ */
+void jifl_times_begin_about(const struct jifl_probe_place *place,
+			    struct jifl_group_name *name, u32 used, unsigned int count);
+
+/* --- object.c -------------------------------------------------------------------------------- */
+
+/* -ENOMEM. Sleeps. */
+int jifl_times_open_objects(struct jifl_times *t);
+/* Also if opening failed. Sleeps. */
+void jifl_times_close_objects(struct jifl_times *t);
+/* Are these the ops of a program that tells what a call is about? */
+bool jifl_times_is_about(const struct jifl_program *program);
+/* The number of the object's cell, of calls of that row. As jifl_times_begin_about. */
+u32 jifl_times_object(struct jifl_times *t, u32 row, struct jifl_group_name *name, u32 used);
+/* The row's call has ended, or its task has died in so many. Any context, interrupts off. */
+void jifl_times_end_about(const struct jifl_times *t, struct jifl_times_row *row, u32 died);
+extern const struct jifl_answer jifl_times_objects_answer;
 
 /* --- record.c -------------------------------------------------------------------------------- */
 
@@ -220,5 +280,13 @@ void jifl_times_was_off(const struct jifl_times_record *r, u64 now, u64 *blocked
 u64 jifl_times_ns(u64 ticks);
 /* The sums of a row. Sleeps. */
 void jifl_times_sum(const struct jifl_times *t, u32 row, struct jifl_time *sum);
+/*
+ * A row of a record at one moment, with the time until then of a call that has not ended; what its
+ * counters have, and, with objects, its call. then: that moment, for tasks that do not run. ended:
+ * the session is. false: it is never whole, and the times are 0. Sleeps.
+ */
+bool jifl_times_read(const struct jifl_times *t, struct jifl_times_record *r, u32 i,
+		     u64 then, bool ended, struct jifl_times_row *row, u64 *counted,
+		     struct jifl_times_call *call);
 
 #endif

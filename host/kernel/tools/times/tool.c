@@ -26,6 +26,7 @@
 #include <asm/msr.h>
 
 #include "../../kernel.h"
+#include "../../call/program.h"
 #include "../../call/whose.h"
 #include "../../store/answer.h"
 #include "../../store/moment.h"
@@ -43,16 +44,28 @@ static struct jifl_times *jifl_times_of_session(const struct jifl_session *s)
 	return p ? p->times : NULL;
 }
 
+/* Where calls begin are programs that tell what they are about, or none. Elsewhere is none. */
+static bool jifl_times_may_run(const struct jifl_session *s, const struct jifl_splice *splice)
+{
+	const u32 program = splice->action / JIFL_TIMES_PROGRAM;
+
+	return !program == !(s->programs && splice->action & JIFL_TIMES_ENTER);
+}
+
 static int jifl_times_fill_all(struct jifl_session *s, struct jifl_times *t)
 {
 	u32 i;
 
+	for (i = 0; s->programs && i < s->programs->n; i++)
+		if (!jifl_times_is_about(&s->programs->programs[i]))
+			return -EINVAL;
 	for (i = 0; i < s->nsplices; i++) {
-		const u32 action = s->splices[i].action;
+		const u32 action = s->splices[i].action % JIFL_TIMES_PROGRAM;
 
 		cond_resched();
 		if (s->splices[i].target >= s->ntargets || !action || action > JIFL_TIMES_ALL ||
-		    (action & JIFL_TIMES_JUMP && !(action & JIFL_TIMES_LEAVE)))
+		    (action & JIFL_TIMES_JUMP && !(action & JIFL_TIMES_LEAVE)) ||
+		    !jifl_times_may_run(s, &s->splices[i]))
 			return -EINVAL;
 		if (jifl_times_fill(t, &s->splices[i], &t->places[i]))
 			continue;
@@ -90,10 +103,12 @@ static int jifl_times_open(struct jifl_session *s, u64 *busy_session)
 		return -ENOMEM;
 	t->ncounters = s->nmeters;
 	/* Counters come first: a switch counts for the task that is switched away. */
-	ret = jifl_times_open_records(t) ?: jifl_times_open_counters(t) ?:
-	      jifl_times_open_tasks(t) ?: jifl_times_fill_all(s, t);
+	ret = jifl_times_open_objects(t) ?: jifl_times_open_records(t) ?:
+	      jifl_times_open_counters(t) ?: jifl_times_open_tasks(t) ?:
+	      jifl_times_fill_all(s, t);
 	for (i = 0; !ret && i < p->nplaces; i++)
-		p->works[i].call = &t->places[i].call;
+		if (!p->works[i].program)
+			p->works[i].call = &t->places[i].call;
 	return ret;
 }
 
@@ -105,6 +120,7 @@ static void jifl_times_close(struct jifl_session *s)
 		jifl_times_close_counters(t);
 		jifl_times_close_tasks(t);
 		jifl_times_close_records(t);
+		jifl_times_close_objects(t);
 		kvfree(t->places);
 		kfree(t);
 	}
@@ -163,6 +179,17 @@ static const struct jifl_answer jifl_times_table = {
 	.rest = jifl_times_rest,
 };
 
+static const struct jifl_answer *jifl_times_other(const struct jifl_session *s, u32 table,
+						  const void **of)
+{
+	const struct jifl_times *t = jifl_times_of_session(s);
+
+	if (table != JIFL_TABLE_OBJECTS)
+		return jifl_probe_other(s, table, of);
+	*of = s->tool_data;
+	return t && t->objects ? &jifl_times_objects_answer : NULL;
+}
+
 const struct jifl_tool jifl_tool_times = {
 	.name = "times",
 	.kind = JIFL_KIND_TIMES,
@@ -173,7 +200,9 @@ const struct jifl_tool jifl_tool_times = {
 	.calls_functions = true,
 	.counters = true,
 	.watches = true,
+	.objects = true,
 	.table = &jifl_times_table,
+	.other_table = jifl_times_other,
 	.init = jifl_times_switch_init,
 	.open = jifl_times_open,
 	.close = jifl_times_close,

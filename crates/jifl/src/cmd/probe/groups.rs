@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::program::{Field, Layout};
-use super::records::Told;
+use super::records::{self, Told, frame};
 use super::writer::{cell, in_order};
 use crate::base::exit::Failure;
 use crate::expr::{Kind, Shown};
+use crate::kernel::symbols::Symbols;
 use crate::session::table;
 use crate::show::powers::{self, Bucket};
 use crate::show::table::table as lines_of;
@@ -201,23 +202,40 @@ fn row(group: &Group, stacks: &[Frames], told: &Told<'_>) -> Option<Row> {
             .as_ref()
             .map(|(name, signed)| figures(group, name, *signed)),
     };
-    let mut name = &group.name[..];
-    for (at, part) in layout.parts.iter().enumerate() {
-        let (bytes, rest) = name.split_at_checked(part.bytes)?;
-        name = rest;
-        let unknown = group.unknown >> at & 1 == 1;
+    for (part, bytes, unknown) in named(layout, &group.name, group.unknown) {
         if part.kind == Kind::Stack {
-            row.stack = Some(stack(bytes, stacks, told));
+            row.stack = Some(stack(bytes, stacks, told.symbols));
             continue;
         }
         let value = value(part, bytes, unknown);
-        row.shown.push(part.kind.text(value));
-        row.by.push((part.label.clone(), part.kind.json(value)));
+        row.shown
+            .push(records::text(told.symbols, &part.kind, value));
+        let value = records::json(told.symbols, &part.kind, value);
+        row.by.push((part.label.clone(), value));
     }
     Some(row)
 }
 
-fn value<'a>(part: &Field, bytes: &'a [u8], unknown: bool) -> Shown<'a> {
+/// The parts of a group's name: their bytes, and whether each is unknown.
+pub fn named<'a>(
+    layout: &'a Layout,
+    name: &'a [u8],
+    unknown: u32,
+) -> impl Iterator<Item = (&'a Field, &'a [u8], bool)> {
+    let mut rest = name;
+    layout
+        .parts
+        .iter()
+        .enumerate()
+        .map_while(move |(at, part)| {
+            let (bytes, behind) = rest.split_at_checked(part.bytes)?;
+            rest = behind;
+            Some((part, bytes, unknown >> at & 1 == 1))
+        })
+}
+
+/// The value of a part that is no stack.
+pub fn value<'a>(part: &Field, bytes: &'a [u8], unknown: bool) -> Shown<'a> {
     match (unknown, &part.kind) {
         (true, _) => Shown::Unknown,
         (_, Kind::String { .. }) => Shown::Bytes(bytes),
@@ -231,7 +249,8 @@ fn word(bytes: &[u8]) -> u64 {
         .map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
-fn stack(bytes: &[u8], stacks: &[Frames], told: &Told<'_>) -> Vec<String> {
+/// The callers of a stack, by its number.
+pub fn stack(bytes: &[u8], stacks: &[Frames], symbols: &Symbols) -> Vec<String> {
     let number = usize::try_from(word(bytes)).unwrap_or(usize::MAX);
     let Some(frames) = number.checked_sub(1).and_then(|at| stacks.get(at)) else {
         return vec![
@@ -241,7 +260,7 @@ fn stack(bytes: &[u8], stacks: &[Frames], told: &Told<'_>) -> Vec<String> {
         ];
     };
     let frames = frames.address.iter().take_while(|address| **address != 0);
-    frames.map(|address| told.frame(*address)).collect()
+    frames.map(|address| frame(symbols, *address)).collect()
 }
 
 fn figures(group: &Group, name: &str, signed: bool) -> Figures {

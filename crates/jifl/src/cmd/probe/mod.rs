@@ -5,17 +5,17 @@
 mod bpf;
 mod census;
 pub mod code;
-mod groups;
+pub mod groups;
 mod kprobe;
 mod live;
 mod optprobe;
 pub mod place;
-mod program;
-mod records;
+pub mod program;
+pub mod records;
 mod refused;
 mod sheet;
 pub mod word;
-mod writer;
+pub mod writer;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
@@ -58,7 +58,7 @@ use crate::show::text::{grouped, json};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+pub enum Format {
     /// For people
     Text,
     /// One object on one line

@@ -29,7 +29,7 @@ const ENDBR64: u64 = 4;
 const SITE: u64 = 5;
 
 /// What the words mean.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The functions.
     pub targets: Vec<Target>,

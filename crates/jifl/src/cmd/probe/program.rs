@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use clap::Args;
 use jifl_sys::abi::{
-    ACTIONS_MAX, Action, Code, GROUP_MAX, HIT_MAX, OPS_MAX, Op, RING_MAX, STRING_MAX,
+    ACTIONS_MAX, Action, Code, GROUP_MAX, HIT_MAX, OPS_MAX, Op, RING_MAX, STRING_MAX, Splice,
+    TIMES_ENTER, TIMES_PROGRAM,
 };
 
 use super::bpf::Loaded;
@@ -63,11 +64,48 @@ pub struct Asked {
     value: Option<String>,
     parts: Vec<Item>,
     groups: bool,
+    /// Groups tell what calls are about: those of the tool times.
+    objects: bool,
     bpf: Option<Loaded>,
     ring: u32,
 }
 
 impl Asked {
+    /// What calls are about.
+    ///
+    /// # Errors
+    /// The list has no such form.
+    pub fn objects(list: &str) -> Result<Asked, Failure> {
+        Ok(Asked {
+            condition: None,
+            records: false,
+            fields: Vec::new(),
+            lines: None,
+            value: None,
+            parts: items(Some(list))?,
+            groups: true,
+            objects: true,
+            bpf: None,
+            ring: 0,
+        })
+    }
+
+    /// The names of the parts of groups.
+    pub fn labels(&self) -> Vec<&str> {
+        self.parts.iter().map(|part| part.label.as_str()).collect()
+    }
+
+    /// Has a place a program?
+    fn has(&self, splice: &Splice) -> bool {
+        !self.objects || splice.action & TIMES_ENTER != 0
+    }
+
+    /// What names a program at a place, whose number counts from 0 on.
+    fn action(&self, program: u32) -> u32 {
+        // 0 is none.
+        (program + 1) * if self.objects { TIMES_PROGRAM } else { 1 }
+    }
+
     /// What is recorded at places of a word.
     fn fields(&self, word: usize) -> Vec<Item> {
         let own = self.lines.as_ref().and_then(|lines| lines.get(word));
@@ -135,6 +173,7 @@ impl Actions {
             lines,
             value: self.hist.clone(),
             groups: self.hist.is_some() || !parts.is_empty(),
+            objects: false,
             parts,
             bpf: self.bpf.as_deref().map(Loaded::open).transpose()?,
             ring: if records { self.ring } else { 0 },
@@ -172,8 +211,8 @@ pub struct Compiled {
     /// For the module, each once.
     pub programs: Programs,
     layouts: Vec<Layout>,
-    /// Of each place: an index into `layouts`.
-    of_places: Vec<usize>,
+    /// Of each place: an index into `layouts`; `None`: it has no program.
+    of_places: Vec<Option<usize>>,
     /// Indices into `programs.actions`, by their ops.
     known: HashMap<Vec<Key>, u32>,
 }
@@ -199,6 +238,10 @@ pub fn compile(
     // By what an expression depends on, the program and what it writes.
     let mut known: HashMap<(&str, At, usize), (u32, usize)> = HashMap::new();
     for ((splice, spot), word) in splices.iter_mut().zip(spots).zip(of_splice) {
+        if !asked.has(splice) {
+            all.of_places.push(None);
+            continue;
+        }
         let key = (spot.function.as_str(), spot.at, word);
         let (action, layout) = match known.get(&key) {
             Some(both) => *both,
@@ -212,9 +255,8 @@ pub fn compile(
                 both
             }
         };
-        // 0 is none.
-        splice.action = action + 1;
-        all.of_places.push(layout);
+        splice.action |= asked.action(action);
+        all.of_places.push(Some(layout));
     }
     all.programs.strings = strings.bytes().to_vec();
     all.programs.ring = asked.ring;
@@ -222,10 +264,15 @@ pub fn compile(
 }
 
 impl Compiled {
-    /// What is written at each place.
+    /// What is written at each place that has a program.
     pub fn layouts(&self) -> Vec<&Layout> {
         let layout = |at: &usize| &self.layouts[*at];
-        self.of_places.iter().map(layout).collect()
+        self.of_places.iter().flatten().map(layout).collect()
+    }
+
+    /// The same for each place.
+    pub fn layout_of(&self, place: usize) -> Option<&Layout> {
+        Some(&self.layouts[(*self.of_places.get(place)?)?])
     }
 
     /// The program of these ops.
@@ -290,7 +337,9 @@ fn program(
         ops.extend(Expression::number(text, &scope, strings)?.ops);
         ops.push(Op::of(Code::If));
     }
-    ops.push(Op::of(Code::Hit));
+    if !asked.objects {
+        ops.push(Op::of(Code::Hit));
+    }
     if asked.groups {
         layout.groups = true;
         for item in &asked.parts {
@@ -311,7 +360,10 @@ fn program(
             ops.push(Op::of(Code::Value).signed(signed));
             layout.value = Some((compiled.text, signed));
         }
-        ops.push(Op::of(Code::Sum));
+        ops.push(Op::of(match asked.objects {
+            true => Code::Object,
+            false => Code::Sum,
+        }));
     }
     if asked.records {
         for item in fields {
@@ -342,7 +394,7 @@ fn part(kind: &Kind) -> (Op, usize) {
             let bytes = (*max).min(GROUP_STRING).next_multiple_of(4);
             (Op::with(Code::GroupStr, bytes as u32, 0), bytes)
         }
-        Kind::Number(_) => (Op::of(Code::Group), 8),
+        Kind::Number(_) | Kind::Code => (Op::of(Code::Group), 8),
     }
 }
 
@@ -350,7 +402,7 @@ fn out(kind: &Kind) -> Op {
     match kind {
         Kind::Stack => Op::of(Code::OutStack),
         Kind::String { max } => Op::with(Code::OutStr, (*max).min(STRING_MAX) as u32, 0),
-        Kind::Number(_) => Op::of(Code::Out),
+        Kind::Number(_) | Kind::Code => Op::of(Code::Out),
     }
 }
 

@@ -14,7 +14,7 @@ use super::program::{Field, Layout};
 use super::writer::Writer;
 use crate::base::clock;
 use crate::base::exit::Failure;
-use crate::expr::Kind;
+use crate::expr::{Kind, Shown};
 use crate::kernel::symbols::Symbols;
 use crate::session::device;
 use crate::show::output::Sink;
@@ -35,23 +35,37 @@ pub struct Told<'a> {
     pub symbols: &'a Symbols,
 }
 
-impl Told<'_> {
-    /// A return address: `name+0x12 [module]`.
-    pub fn frame(&self, address: u64) -> String {
-        // The call may be the last instruction of its function.
-        match self.symbols.function(address.wrapping_sub(1)) {
-            Some(place) => {
-                let module = place
-                    .module()
-                    .map_or_else(String::new, |name| format!(" [{name}]"));
-                format!(
-                    "{}+{:#x}{module}",
-                    place.name(),
-                    address.wrapping_sub(place.start())
-                )
-            }
-            None => format!("{address:#x}"),
+/// A return address: `name+0x12 [module]`.
+pub fn frame(symbols: &Symbols, address: u64) -> String {
+    // The call may be the last instruction of its function.
+    match symbols.function(address.wrapping_sub(1)) {
+        Some(place) => {
+            let module = place
+                .module()
+                .map_or_else(String::new, |name| format!(" [{name}]"));
+            format!(
+                "{}+{:#x}{module}",
+                place.name(),
+                address.wrapping_sub(place.start())
+            )
         }
+        None => format!("{address:#x}"),
+    }
+}
+
+/// A value for a reader.
+pub fn text(symbols: &Symbols, kind: &Kind, value: Shown<'_>) -> String {
+    match (kind, value) {
+        (Kind::Code, Shown::Number(address)) => frame(symbols, address),
+        _ => kind.text(value),
+    }
+}
+
+/// A value for programs: null if it is unknown.
+pub fn json(symbols: &Symbols, kind: &Kind, value: Shown<'_>) -> Value {
+    match (kind, value) {
+        (Kind::Code, Shown::Number(address)) => Value::from(frame(symbols, address)),
+        _ => kind.json(value),
     }
 }
 
@@ -229,7 +243,7 @@ fn split<'a>(fields: &[Field], unknown: u64, mut parts: &'a [u8]) -> Vec<Part<'a
             .first_chunk()
             .map(|word| u64::from_ne_bytes(*word))?;
         let value = match field.kind {
-            Kind::Number(_) => Part::Number(word),
+            Kind::Number(_) | Kind::Code => Part::Number(word),
             Kind::String { .. } => {
                 let length = usize::try_from(word).ok()?;
                 Part::Bytes(take(length.checked_next_multiple_of(8)?)?.get(..length)?)

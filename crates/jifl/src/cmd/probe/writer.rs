@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Format;
 use super::program::Field;
-use super::records::{Part, Told};
+use super::records::{self, Part, Told, frame};
 use crate::base::clock::Moment;
 use crate::cmd::trace::{Described, Instant, Track, Viewer};
 use crate::expr::Shown;
@@ -138,13 +138,14 @@ impl<'a> Writer<'a> {
             match value {
                 Part::Frames(all) => frames = all,
                 value => {
-                    text += &format!(" {}={}", field.label, field.kind.text(value.shown()));
+                    let value = records::text(self.told.symbols, &field.kind, value.shown());
+                    text += &format!(" {}={value}", field.label);
                 }
             }
         }
         text.push('\n');
         for address in frames {
-            text += &format!("        {}\n", self.told.frame(*address));
+            text += &format!("        {}\n", frame(self.told.symbols, *address));
         }
         text
     }
@@ -176,10 +177,10 @@ impl Told<'_> {
     fn json(&self, field: &Field, value: &Part<'_>) -> Value {
         match value {
             Part::Frames(all) => {
-                let names = all.iter().map(|address| self.frame(*address));
+                let names = all.iter().map(|address| frame(self.symbols, *address));
                 json!(names.collect::<Vec<_>>())
             }
-            value => field.kind.json(value.shown()),
+            value => records::json(self.symbols, &field.kind, value.shown()),
         }
     }
 }

@@ -9,8 +9,9 @@ use jifl_sys::device::Door;
 use serde_json::json;
 
 use super::Format;
+use super::by::Source;
 use super::metric::Metric;
-use super::sheet::{Counted, Row, Sheet};
+use super::sheet::{Counted, Sheet};
 use crate::base::exit::Failure;
 use crate::show::output::Sink;
 use crate::show::text;
@@ -30,7 +31,7 @@ pub struct Shape {
 pub struct Live<'a, D: Door> {
     door: &'a D,
     metrics: &'a [Metric],
-    rows: &'a [Row],
+    source: &'a Source,
     period: Duration,
     shape: Shape,
     state: Mutex<State>,
@@ -49,7 +50,7 @@ impl<'a, D: Door> Live<'a, D> {
     /// Of the session of a door.
     pub fn new(
         door: &'a D,
-        (metrics, rows): (&'a [Metric], &'a [Row]),
+        (metrics, source): (&'a [Metric], &'a Source),
         period: Duration,
         shape: Shape,
         sink: Sink,
@@ -57,7 +58,7 @@ impl<'a, D: Door> Live<'a, D> {
         Live {
             door,
             metrics,
-            rows,
+            source,
             period,
             shape,
             state: Mutex::new(State {
@@ -109,10 +110,12 @@ impl<'a, D: Door> Live<'a, D> {
     }
 
     fn write(&self, state: &mut State) -> Result<(), Failure> {
-        let now = super::counted(self.door)?.not_below(&state.last);
+        let (rows, now) = self.source.read(self.door)?;
+        let now = now.not_below(&state.last);
         let since = now.since(&state.last);
         let is_first = state.last.times.is_empty();
-        let sheet = Sheet::of(self.metrics, self.rows, &since);
+        let labels = self.source.labels();
+        let sheet = Sheet::of(self.metrics, labels, &rows, &since);
         let seconds = format!("{:.3}", now.rest[TIMES_ELAPSED] as f64 / 1e9);
         let text = match self.shape.format {
             Format::Text => {
@@ -121,7 +124,7 @@ impl<'a, D: Door> Live<'a, D> {
             }
             Format::Csv => {
                 let title = match is_first {
-                    true => format!("seconds,{}", Sheet::titles(self.metrics)),
+                    true => format!("seconds,{}", Sheet::titles(self.metrics, labels)),
                     false => String::new(),
                 };
                 title + &sheet.csv(&format!("{seconds},"))

@@ -2,6 +2,7 @@
 //! `jifl stat`: how often functions are called, and how long tasks are in them: running, blocked,
 //! or runnable.
 
+pub mod by;
 mod counters;
 mod live;
 pub mod metric;
@@ -12,13 +13,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use jifl_sys::abi::{FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE, Time};
-use jifl_sys::device::Door;
+use jifl_sys::abi::{FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE};
 use serde_json::{Value as Json, json};
 
+use self::by::{By, Source};
 use self::live::Live;
 use self::metric::{Metric, USUAL};
-use self::sheet::{Counted, Row, Sheet};
+use self::sheet::{Counted, Keys, Row, Sheet};
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
@@ -32,7 +33,6 @@ use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::scope::{self, Outcome, Tasks};
-use crate::session::table;
 use crate::session::targets::Target;
 use crate::show::output::{self, Sink, width};
 use crate::show::text::{self, grouped};
@@ -82,6 +82,9 @@ pub struct StatArgs {
     /// What to show, with commas; then fn:NAME, fn:GLOB, mod:NAME: functions
     #[arg(required = true, value_name = "[METRIC,...] FUNCTION")]
     words: Vec<String>,
+    /// A row for each of what calls are about: 'file->f_inode->i_ino', caller, comm, or any EXPR
+    #[arg(long, value_name = "EXPR,...")]
+    by: Option<String>,
     /// Only calls in these contexts
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CONTEXT")]
     context: Vec<Context>,
@@ -122,11 +125,11 @@ pub fn run(args: &StatArgs) -> Result<u8, Failure> {
         programs: true,
         lenient: false,
     };
-    let mut looked = session(&asked.places, manner, levels)?;
+    let mut looked = session(&asked.places, args.by.as_deref(), manner, levels)?;
     looked.session.counters = counters;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
-    observe(args, &asked.metrics, &looked.rows, looked.session, sink)
+    observe(args, &asked.metrics, &looked.source, looked.session, sink)
 }
 
 /// What the words ask for.
@@ -198,18 +201,95 @@ pub fn function(word: &str) -> Result<String, Failure> {
 pub struct Looked {
     /// The session.
     pub session: Session,
-    /// The functions that it is about.
-    pub rows: Vec<Row>,
+    /// What it is about.
+    pub source: Source,
     /// What of the words is left out; empty: nothing.
     pub left_out: String,
+    /// For sessions inside.
+    pub known: Known,
+}
+
+/// Functions whose beginnings and ends are known. While a session is about them, its breakpoints
+/// hide what stands there.
+pub struct Known {
+    targets: Vec<Target>,
+    places: Places,
+    words: Vec<Word>,
+}
+
+impl Known {
+    /// The session about one of them, by what its calls are about.
+    ///
+    /// # Errors
+    /// `by` means nothing in the function.
+    pub fn about(&self, row: &Row, by: &str) -> Result<Looked, Failure> {
+        let is_it = |target: &Target| {
+            let function = target.function();
+            function.is_some_and(|one| one.address == row.address)
+        };
+        let Some(at) = self.targets.iter().position(is_it) else {
+            return Err(Failure::failed(format!("{}: not known", row.shown())));
+        };
+        let mut places = self.places.clone();
+        places.keep(|splice| splice.target as usize == at);
+        for splice in &mut places.splices {
+            splice.target = 0;
+        }
+        let known = Known {
+            targets: vec![self.targets[at].clone()],
+            places,
+            words: self.words.clone(),
+        };
+        known.looked(Some(by), 0, String::new())
+    }
+
+    fn looked(self, by: Option<&str>, levels: u32, left_out: String) -> Result<Looked, Failure> {
+        let row = |(target, one): (usize, &Target)| {
+            let function = one.function()?;
+            Some(Row {
+                function: function.name.clone(),
+                module: function.module.as_ref().map(ToString::to_string),
+                address: function.address,
+                target,
+                keys: Keys::default(),
+            })
+        };
+        let functions = self.targets.iter().enumerate().filter_map(row).collect();
+        let mut session = Session::new(Kind::Times, 0, self.targets.clone());
+        if levels != 0 {
+            session.start.filters |= FILTER_LEVELS;
+            session.start.levels = levels;
+        }
+        let mut places = self.places.clone();
+        let by = match by {
+            Some(list) => {
+                let (by, programs) = By::of(list, &mut places, &self.words, self.targets.len())?;
+                session.programs = programs;
+                Some(by)
+            }
+            None => None,
+        };
+        session.splices = places.splices;
+        Ok(Looked {
+            session,
+            source: Source { functions, by },
+            left_out,
+            known: self,
+        })
+    }
 }
 
 /// The session about these functions. `words`: two for each function or glob, as
-/// [`both`] makes them.
+/// [`both`] makes them. by: what calls are about.
 ///
 /// # Errors
-/// They mean no function that can be looked at, or too many.
-pub fn session(words: &[Word], manner: Manner, levels: u32) -> Result<Looked, Failure> {
+/// They mean no function that can be looked at, or too many. `by` means nothing in one of them.
+pub fn session(
+    words: &[Word],
+    by: Option<&str>,
+    manner: Manner,
+    levels: u32,
+) -> Result<Looked, Failure> {
     let symbols = Symbols::of_kernel();
     let mut places = find(words, None, manner, &symbols)?;
     let all = places.targets.len();
@@ -235,27 +315,12 @@ pub fn session(words: &[Word], manner: Manner, levels: u32) -> Result<Looked, Fa
         left_out += before;
         left_out += &why;
     }
-    session.targets = with_places(session.targets, &mut places.splices);
-    let row = |(target, one): (usize, &Target)| {
-        let function = one.function()?;
-        Some(Row {
-            function: function.name.clone(),
-            module: function.module.as_ref().map(ToString::to_string),
-            address: function.address,
-            target,
-        })
+    let known = Known {
+        targets: with_places(session.targets, &mut places.splices),
+        places,
+        words: words.to_vec(),
     };
-    let rows = session.targets.iter().enumerate().filter_map(row).collect();
-    if levels != 0 {
-        session.start.filters |= FILTER_LEVELS;
-        session.start.levels = levels;
-    }
-    session.splices = places.splices;
-    Ok(Looked {
-        session,
-        rows,
-        left_out,
-    })
+    known.looked(by, levels, left_out)
 }
 
 /// The targets that have places; these name them by their new numbers.
@@ -295,20 +360,11 @@ fn whole(places: &mut Places, words: &[Word]) {
     places.keep(|splice| whole.contains(&(splice.target as usize)));
 }
 
-/// Reads what was counted until now.
-///
-/// # Errors
-/// The module does not tell it.
-pub fn counted(door: &impl Door) -> Result<Counted, Failure> {
-    let (times, rest) = table::read::<Time>(door, "reading the times")?;
-    Ok(Counted { times, rest })
-}
-
 /// Runs the session, and writes its report.
 fn observe(
     args: &StatArgs,
     metrics: &[Metric],
-    rows: &[Row],
+    source: &Source,
     session: Session,
     mut sink: Sink,
 ) -> Result<u8, Failure> {
@@ -328,14 +384,14 @@ fn observe(
                 limit: args.limit,
                 width,
             };
-            let live = Live::new(&door, (metrics, rows), period, shape, sink);
+            let live = Live::new(&door, (metrics, source), period, shape, sink);
             let outcome = run(Some(&|| live.turn()), &|| live.last())?;
             sink = live.end()?;
             outcome
         }
     };
-    let counted = counted(&door)?;
-    let sheet = Sheet::of(metrics, rows, &counted);
+    let (rows, counted) = source.read(&door)?;
+    let sheet = Sheet::of(metrics, source.labels(), &rows, &counted);
     match args.format {
         Format::Text => {
             sink.write(&sheet.text(args.limit, width))?;
@@ -343,7 +399,7 @@ fn observe(
         }
         Format::Csv => {
             if args.interval.is_none() {
-                sink.write(&Sheet::titles(metrics))?;
+                sink.write(&Sheet::titles(metrics, source.labels()))?;
                 sink.write(&sheet.csv(""))?;
             }
             output::note(sheet.notes(args.tasks.begins()).trim_end());

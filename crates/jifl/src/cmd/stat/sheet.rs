@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use super::metric::{Metric, wall};
+use crate::cmd::probe::writer::cell;
 use crate::session::table::Rest;
 use crate::show::table::table_within;
 use crate::show::text::{csv, grouped};
@@ -20,12 +21,32 @@ pub struct Row {
     /// Where it begins.
     #[serde(skip)]
     pub address: u64,
-    /// Which target it is.
+    /// Which of what was counted is its own: the target, or the object.
     #[serde(skip)]
     pub target: usize,
+    /// What its calls are about.
+    #[serde(skip)]
+    pub keys: Keys,
+}
+
+/// What calls are about; of a function as a whole nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// For a reader, a cell for each label.
+    pub shown: Vec<String>,
+    /// For programs. Empty: all others.
+    pub values: Vec<Json>,
 }
 
 impl Row {
+    /// What its calls are about; of a function as a whole its name.
+    pub fn title(&self) -> String {
+        match self.keys.shown.is_empty() {
+            true => self.shown(),
+            false => self.keys.shown.join(" ").trim_end().to_owned(),
+        }
+    }
+
     /// `name`, `name [module]`
     pub fn shown(&self) -> String {
         match &self.module {
@@ -42,6 +63,8 @@ pub struct Counted {
     pub times: Vec<Time>,
     /// `TIMES_*`.
     pub rest: Rest,
+    /// Calls about what found no room.
+    pub refused: u64,
 }
 
 impl Counted {
@@ -87,6 +110,7 @@ impl Counted {
         Counted {
             times: self.times.iter().enumerate().map(less).collect(),
             rest,
+            refused: self.refused - before.refused,
         }
     }
 
@@ -99,23 +123,38 @@ impl Counted {
 /// Rows with what was counted, in the order in which they are shown.
 pub struct Sheet<'a> {
     metrics: &'a [Metric],
+    /// What the rows' keys are called.
+    labels: &'a [String],
     counted: &'a Counted,
     rows: Vec<(&'a Row, Time)>,
 }
 
 impl<'a> Sheet<'a> {
     /// Rows of which nothing is known are left out: nobody was inside.
-    pub fn of(metrics: &'a [Metric], rows: &'a [Row], counted: &'a Counted) -> Sheet<'a> {
+    pub fn of(
+        metrics: &'a [Metric],
+        labels: &'a [String],
+        rows: &'a [Row],
+        counted: &'a Counted,
+    ) -> Sheet<'a> {
         let time = |row: &Row| counted.times.get(row.target).copied().unwrap_or_default();
         let mut rows: Vec<_> = rows.iter().map(|row| (row, time(row))).collect();
-        rows.retain(|(_, time)| time.calls + time.adopted + wall(time) + time.strays > 0);
+        rows.retain(|(row, time)| {
+            let strays = if row.keys.shown.is_empty() {
+                time.strays
+            } else {
+                0
+            };
+            time.calls + time.adopted + wall(time) + strays > 0
+        });
         let weight = |time: &Time| metrics[0].of(time).weight();
         rows.sort_by(|(a, x), (b, y)| {
             let by_weight = weight(y).total_cmp(&weight(x));
-            by_weight.then_with(|| a.function.cmp(&b.function))
+            by_weight.then_with(|| (&a.function, &a.keys.shown).cmp(&(&b.function, &b.keys.shown)))
         });
         Sheet {
             metrics,
+            labels,
             counted,
             rows,
         }
@@ -125,17 +164,25 @@ impl<'a> Sheet<'a> {
     pub fn text(&self, rows: usize, width: Option<usize>) -> String {
         let title = |metric: &Metric| metric.name.to_uppercase();
         let mut lines = vec![vec!["FUNCTION".to_owned()]];
+        lines[0].extend(self.labels.iter().map(|label| label.to_uppercase()));
         lines[0].extend(self.metrics.iter().map(title));
         for (row, time) in self.rows.iter().take(rows) {
-            let values = self.values(time).map(|value| value.text());
-            lines.push([row.shown()].into_iter().chain(values).collect());
+            let mut line = vec![row.shown()];
+            line.extend(row.keys.shown.iter().cloned());
+            line.extend(self.values(time).map(|value| value.text()));
+            lines.push(line);
         }
-        let mut text = table_within(&lines, 1, width);
+        let mut text = table_within(&lines, 1 + self.labels.len(), width);
         if self.rows.len() > rows {
             text += &format!(
-                "# {} of {} functions; more with --limit\n",
+                "# {} of {} {}; more with --limit\n",
                 grouped(rows as u64),
-                grouped(self.rows.len() as u64)
+                grouped(self.rows.len() as u64),
+                if self.labels.is_empty() {
+                    "functions"
+                } else {
+                    "rows"
+                }
             );
         }
         text
@@ -155,6 +202,10 @@ impl<'a> Sheet<'a> {
                 csv(&row.function),
                 csv(row.module.as_deref().unwrap_or(""))
             );
+            for (at, shown) in row.keys.shown.iter().enumerate() {
+                let value = row.keys.values.get(at);
+                text += &format!(",{}", value.map_or_else(|| csv(shown), cell));
+            }
             for value in self.values(time) {
                 let value = value.json();
                 text += &match value {
@@ -168,9 +219,10 @@ impl<'a> Sheet<'a> {
     }
 
     /// The names of the columns of [`Sheet::csv`].
-    pub fn titles(metrics: &[Metric]) -> String {
-        let names: Vec<String> = metrics.iter().map(|one| csv(&one.name)).collect();
-        format!("function,module,{}\n", names.join(","))
+    pub fn titles(metrics: &[Metric], labels: &[String]) -> String {
+        let labels = labels.iter().map(|label| csv(label));
+        let names = labels.chain(metrics.iter().map(|one| csv(&one.name)));
+        format!("function,module,{}\n", names.collect::<Vec<_>>().join(","))
     }
 
     /// For programs: each row with all that was counted, and what was asked for.
@@ -180,6 +232,12 @@ impl<'a> Sheet<'a> {
             let mut put = |name: &str, value: Json| all.insert(name.to_owned(), value);
             put("function", row.function.clone().into());
             put("module", row.module.clone().into());
+            if !self.labels.is_empty() {
+                put("others", row.keys.values.is_empty().into());
+                let keys = self.labels.iter().zip(&row.keys.values);
+                let keys = keys.map(|(label, value)| (label.clone(), value.clone()));
+                put("by", Json::Object(keys.collect()));
+            }
             for (name, number) in [
                 ("calls", time.calls),
                 ("wall_ns", wall(time)),
@@ -233,6 +291,11 @@ impl<'a> Sheet<'a> {
             "ends had no beginning: a call had begun before, or its task was not looked at then",
         );
         said(
+            self.counted.refused,
+            "calls are about what found no room: ask for fewer, or load the module with a larger \
+             probe_groups",
+        );
+        said(
             self.counted.rest[TIMES_UNWATCHED],
             "times a task found no room, so calls of its were not counted",
         );
@@ -250,6 +313,7 @@ mod tests {
             module: None,
             address: 0,
             target,
+            keys: Keys::default(),
         }
     }
 
@@ -263,6 +327,7 @@ mod tests {
         Counted {
             times: vec![time(1, 5_000, 0), Time::default(), time(2, 9_000, 2)],
             rest: [18_000, 0, 3],
+            refused: 0,
         }
     }
 
@@ -271,7 +336,7 @@ mod tests {
         let metrics = Metric::list("wall,calls", &mut Vec::new()).unwrap();
         let rows = [row("f", 0), row("g", 1), row("h", 2)];
         let counted = counted();
-        let sheet = Sheet::of(&metrics, &rows, &counted);
+        let sheet = Sheet::of(&metrics, &[], &rows, &counted);
         assert_eq!(
             sheet.text(9, None),
             "FUNCTION    WALL  CALLS\n\
@@ -284,7 +349,7 @@ mod tests {
                 .ends_with("# 1 of 2 functions; more with --limit\n")
         );
         assert_eq!(sheet.csv(""), "h,,9000,2\nf,,5000,1\n");
-        assert_eq!(Sheet::titles(&metrics), "function,module,wall,calls\n");
+        assert_eq!(Sheet::titles(&metrics, &[]), "function,module,wall,calls\n");
         assert!(sheet.notes(true).starts_with("# 2 calls ended with a jump"));
         assert!(sheet.notes(false).ends_with("# missed 3\n"));
         assert_eq!(sheet.objects()[0]["metrics"]["wall"], 9000);

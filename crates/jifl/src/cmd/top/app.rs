@@ -17,6 +17,9 @@ pub const CURVE: usize = 12;
 pub const SHORTEST: Duration = Duration::from_millis(125);
 pub const LONGEST: Duration = Duration::from_secs(64);
 
+/// What calls are shown by if nothing else is said: the call site.
+pub const CALLER: &str = "caller";
+
 /// A key, as far as it means anything here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -51,6 +54,8 @@ pub enum Asked {
     Quit,
     /// To look at what this row's function calls.
     Down(Row),
+    /// To look at what this row's calls are about: by this.
+    Objects(Row, String),
     /// Back to what was looked at before.
     Up,
     /// Nothing: somebody else has ended the session.
@@ -66,6 +71,8 @@ pub enum Mode {
     Table,
     /// They are letters of the filter.
     Filter,
+    /// They are letters of what calls are to be shown by.
+    By,
     /// They move among the columns, and switch them on and off.
     Fields(usize),
     /// Any ends the help.
@@ -85,7 +92,7 @@ pub struct Sample {
 pub struct App {
     /// What is looked at, for the first line.
     pub title: String,
-    /// The functions.
+    /// The functions, or what calls are about. Only new ones come.
     pub rows: Vec<Row>,
     /// The last intervals, the oldest first.
     pub samples: VecDeque<Sample>,
@@ -104,6 +111,8 @@ pub struct App {
     pub columns: [bool; COLUMNS.len()],
     /// Only functions with this in their names.
     pub filter: String,
+    /// What calls are to be shown by.
+    pub by: String,
     /// What keys mean.
     pub mode: Mode,
     /// The line, among those that are shown.
@@ -129,6 +138,7 @@ impl App {
             sort: 0,
             columns: COLUMNS.map(|column| column.usual),
             filter: String::new(),
+            by: String::new(),
             mode: Mode::Table,
             selected: 0,
             page: 10,
@@ -175,11 +185,11 @@ impl App {
         let column = &COLUMNS[self.sort];
         let weight = |row: &Row| self.value(column, counted, row).unwrap_or(f64::MIN);
         let mut rows: Vec<(&Row, f64)> = (self.rows.iter())
-            .filter(|row| row.function.contains(&self.filter))
+            .filter(|row| row.title().contains(&self.filter))
             .filter(|row| self.is_known(row))
             .map(|row| (row, weight(row)))
             .collect();
-        rows.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.function.cmp(&b.function)));
+        rows.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.title().cmp(&b.title())));
         rows.into_iter().map(|(row, _)| row).collect()
     }
 
@@ -238,6 +248,7 @@ impl App {
         match self.mode {
             Mode::Help => self.mode = Mode::Table,
             Mode::Filter => self.key_of_filter(key),
+            Mode::By => return self.key_of_by(key),
             Mode::Fields(at) => self.key_of_fields(key, at),
             Mode::Table => return self.key_of_table(key),
         }
@@ -255,6 +266,33 @@ impl App {
             _ => self.mode = Mode::Table,
         }
         self.selected = 0;
+    }
+
+    fn key_of_by(&mut self, key: Key) -> Asked {
+        match key {
+            Key::Char(letter) => self.by.push(letter),
+            Key::Backspace => drop(self.by.pop()),
+            Key::Enter => {
+                self.mode = Mode::Table;
+                let by = match self.by.is_empty() {
+                    true => CALLER.to_owned(),
+                    false => std::mem::take(&mut self.by),
+                };
+                let row = self.selected();
+                return row.map_or(Asked::Nothing, |row| Asked::Objects(row, by));
+            }
+            Key::Escape => {
+                self.by.clear();
+                self.mode = Mode::Table;
+            }
+            _ => {}
+        }
+        Asked::Nothing
+    }
+
+    /// The row of the line.
+    fn selected(&self) -> Option<Row> {
+        self.ordered().get(self.selected).map(|row| (*row).clone())
     }
 
     fn key_of_fields(&mut self, key: Key, at: usize) {
@@ -278,8 +316,7 @@ impl App {
             Key::Char('c') => return Asked::Copy,
             Key::Backspace | Key::Char('h') => return Asked::Up,
             Key::Enter | Key::Char('l') => {
-                let row = self.ordered().get(self.selected).map(|row| (*row).clone());
-                return row.map_or(Asked::Nothing, Asked::Down);
+                return self.selected().map_or(Asked::Nothing, Asked::Down);
             }
             Key::Up | Key::Char('k') => self.selected = self.selected.saturating_sub(1),
             Key::Down | Key::Char('j') => self.selected = (self.selected + 1).min(last),
@@ -288,6 +325,7 @@ impl App {
             Key::Char('s' | '>') => self.sort_by(1),
             Key::Char('<') => self.sort_by(COLUMNS.len() - 1),
             Key::Char('/') => self.mode = Mode::Filter,
+            Key::Char('o') => self.mode = Mode::By,
             Key::Char('f') => self.mode = Mode::Fields(0),
             Key::Char('?') => self.mode = Mode::Help,
             Key::Char('+') => self.period = (self.period * 2).min(LONGEST),
@@ -339,6 +377,7 @@ pub mod tests {
             module: None,
             address: 0x1000 + target as u64,
             target,
+            keys: crate::cmd::stat::sheet::Keys::default(),
         };
         let rows = vec![row("vfs_read", 0), row("do_wait", 1), row("never", 2)];
         App::new("fn:*".into(), rows, Duration::from_secs(1))
@@ -355,6 +394,7 @@ pub mod tests {
         Counted {
             times: vec![time(0), time(1), Time::default()],
             rest: [seconds * 1_000_000_000, 0, 0],
+            refused: 0,
         }
     }
 

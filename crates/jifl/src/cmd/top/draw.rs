@@ -8,7 +8,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::app::{App, CURVE, Mode};
+use super::app::{App, CALLER, CURVE, Mode};
 use super::columns::COLUMNS;
 use crate::cmd::stat::sheet::Row;
 use crate::show::output::shortened;
@@ -18,9 +18,10 @@ pub const SMALLEST: (u16, u16) = (40, 6);
 /// No name is made shorter.
 const NAME: usize = 16;
 
-const HELP: [&str; 17] = [
+const HELP: [&str; 18] = [
     "j k, arrows    move; PageUp, PageDown",
     "Enter, l       what the function calls, for all its callers",
+    "o              what its calls are about: who calls, or file->f_inode->i_ino, comm, ...",
     "Backspace, h   back",
     "s > <          order by the next column, or the one before",
     "/              show only functions with this in their names; Escape shows all",
@@ -80,7 +81,9 @@ fn head(app: &App) -> String {
     if app.baseline.is_some() {
         text += "  DIFFERENCES";
     }
-    if !app.filter.is_empty() || app.mode == Mode::Filter {
+    if app.mode == Mode::By {
+        text += &format!("  by [{CALLER}]: {}", app.by);
+    } else if !app.filter.is_empty() || app.mode == Mode::Filter {
         text += &format!("  /{}", app.filter);
     }
     text
@@ -158,7 +161,7 @@ fn table(frame: &mut Frame<'_>, app: &App, utf8: bool) {
 
 fn cells(app: &App, row: &Row, columns: &[usize], names: usize) -> String {
     let counted = &app.sample().counted;
-    let mut text = format!("{:<names$}", shortened(&row.shown(), names));
+    let mut text = format!("{:<names$}", shortened(&row.title(), names));
     for at in columns {
         let column = &COLUMNS[*at];
         let value = app.value(column, counted, row);

@@ -23,7 +23,8 @@ use self::app::{App, Asked, Key, LONGEST, SHORTEST};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::cmd::probe::place::Manner;
-use crate::cmd::stat::{Looked, both, counted, session};
+use crate::cmd::stat::by::Source;
+use crate::cmd::stat::{Looked, both, session};
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure;
@@ -36,9 +37,10 @@ use crate::show::output;
 FUNCTION is fn:NAME, fn:GLOB, mod:NAME or sys:NAME: the function that a system call runs. Without
 one, some forty functions are looked at in which tasks commonly are.
 
-j and k move, Enter shows what a function calls, Backspace goes back, s orders by the next column,
-/ filters, f chooses columns, + and - change the interval, p pauses, [ and ] step back and forth, b
-compares with the interval that is shown, c writes the screen to a file, ? shows all this, q quits.
+j and k move, Enter shows what a function calls, o what its calls are about, as who calls or which
+file, Backspace goes back, s orders by the next column, / filters, f chooses columns, + and - change
+the interval, p pauses, [ and ] step back and forth, b compares with the interval that is shown, c
+writes the screen to a file, ? shows all this, q quits.
 
 Examples:
   jifl top
@@ -135,7 +137,7 @@ enum Left {
 }
 
 impl Top {
-    /// Looks at functions. What is looked at already stays so meanwhile.
+    /// Looks at functions.
     fn look(&mut self, names: &[String], title: String, lenient: bool) -> Result<Left, Failure> {
         self.say(&format!("jifl top {title}: setting up"))?;
         let manner = Manner {
@@ -143,11 +145,18 @@ impl Top {
             programs: true,
             lenient,
         };
+        self.show(session(&both(names)?, None, manner, 0)?, title)
+    }
+
+    /// Shows a session. What is looked at already stays so meanwhile.
+    fn show(&mut self, looked: Looked, title: String) -> Result<Left, Failure> {
         let Looked {
             mut session,
-            rows,
+            source,
             left_out,
-        } = session(&both(names)?, manner, 0)?;
+            known,
+        } = looked;
+        let rows = source.functions.clone();
         let below = roots::below(&rows)?;
         self.scope.apply(&mut session)?;
         let door = device::open()?;
@@ -158,7 +167,7 @@ impl Top {
             let time = self.scope.time();
             self.end = self.end.or_else(|| time.map(|time| Instant::now() + time));
             loop {
-                match self.watch(&door, &mut app)? {
+                match self.watch(&door, &source, &mut app)? {
                     Asked::Down(row) => {
                         let name = row.shown();
                         let names = &below[&row.address];
@@ -166,13 +175,19 @@ impl Top {
                             app.message = format!("{name} calls no function directly");
                             continue;
                         }
-                        match self.look(names, format!("below {name}"), true) {
-                            Ok(Left::Quit) => return Ok(Left::Quit),
-                            Ok(Left::Up) => {}
-                            Ok(Left::Ended) => {
-                                app.message = format!("the session below {name} was ended");
-                            }
-                            Err(failure) => app.message = failure.message,
+                        let title = format!("below {name}");
+                        let left = self.look(names, title.clone(), true);
+                        if app.is_left(left, &title) {
+                            return Ok(Left::Quit);
+                        }
+                    }
+                    Asked::Objects(row, by) => {
+                        let title = format!("{} by {by}", row.shown());
+                        let left = known
+                            .about(&row, &by)
+                            .and_then(|looked| self.show(looked, title.clone()));
+                        if app.is_left(left, &title) {
+                            return Ok(Left::Quit);
                         }
                     }
                     Asked::Up => return Ok(Left::Up),
@@ -205,7 +220,7 @@ impl Top {
     }
 
     /// Shows intervals until something is asked for that is not done here.
-    fn watch(&mut self, door: &Device, app: &mut App) -> Result<Asked, Failure> {
+    fn watch(&mut self, door: &Device, source: &Source, app: &mut App) -> Result<Asked, Failure> {
         let mut next = Instant::now() + app.period;
         let mut screen = self.draw(app)?;
         loop {
@@ -217,7 +232,9 @@ impl Top {
                 return Ok(Asked::Ended);
             }
             if now >= next {
-                app.take(counted(door)?);
+                let (rows, counted) = source.read(door)?;
+                app.rows = rows;
+                app.take(counted);
                 next = now + app.period;
                 screen = self.draw(app)?;
             }
@@ -251,6 +268,19 @@ impl Top {
 
     fn is_interrupted(&mut self) -> bool {
         self.interrupt.read(&mut [0; 1]).is_ok()
+    }
+}
+
+impl App {
+    /// What was looked at meanwhile has ended. Whether all is to end.
+    fn is_left(&mut self, left: Result<Left, Failure>, title: &str) -> bool {
+        match left {
+            Ok(Left::Quit) => return true,
+            Ok(Left::Up) => {}
+            Ok(Left::Ended) => self.message = format!("the session {title} was ended"),
+            Err(failure) => self.message = failure.message,
+        }
+        false
     }
 }
 

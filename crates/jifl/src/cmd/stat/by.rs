@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--by`: what calls are about.
+
+use jifl_sys::abi::{Frames, OBJECT_OTHERS, OBJECT_REFUSED, Object, TIMES_ENTER, Time};
+use jifl_sys::device::Door;
+use serde_json::Value as Json;
+
+use super::sheet::{Counted, Keys, Row};
+use crate::base::exit::Failure;
+use crate::cmd::probe::groups::{named, stack, value};
+use crate::cmd::probe::place::Places;
+use crate::cmd::probe::program::{Asked, Layout, compile};
+use crate::cmd::probe::records;
+use crate::cmd::probe::word::Word;
+use crate::expr::{Kind, Scopes};
+use crate::kernel::symbols::Symbols;
+use crate::session::measure::Programs;
+use crate::session::table::{self, Rest};
+
+/// In the first column of calls about what nobody knows, or what found no room.
+const OTHERS: &str = "(others)";
+
+/// What is looked at, and where that is read.
+pub struct Source {
+    /// The functions.
+    pub functions: Vec<Row>,
+    /// What calls are about; `None`: nobody asks.
+    pub by: Option<By>,
+}
+
+impl Source {
+    /// Reads what was counted until now, with the rows that it is about.
+    ///
+    /// # Errors
+    /// The module does not tell it.
+    pub fn read(&self, door: &impl Door) -> Result<(Vec<Row>, Counted), Failure> {
+        let (times, rest) = table::read::<Time>(door, "reading the times")?;
+        match &self.by {
+            Some(by) => by.counted(door, &self.functions, rest),
+            None => {
+                let counted = Counted {
+                    times,
+                    rest,
+                    refused: 0,
+                };
+                Ok((self.functions.clone(), counted))
+            }
+        }
+    }
+
+    /// The titles of the columns that say what calls are about.
+    pub fn labels(&self) -> &[String] {
+        self.by.as_ref().map_or(&[], |by| &by.labels)
+    }
+}
+
+/// What objects are.
+pub struct By {
+    /// The titles of their columns.
+    labels: Vec<String>,
+    /// Of each target.
+    layouts: Vec<Layout>,
+    symbols: Symbols,
+    has_stacks: bool,
+}
+
+impl By {
+    /// Compiles the list, and gives the places where calls begin their programs, which come
+    /// second.
+    ///
+    /// # Errors
+    /// As [`compile`].
+    pub fn of(
+        list: &str,
+        places: &mut Places,
+        words: &[Word],
+        targets: usize,
+    ) -> Result<(By, Programs), Failure> {
+        let asked = Asked::objects(list)?;
+        let mut compiled = compile(&asked, places, words, &Scopes::of_kernel())?;
+        let mut layouts = vec![Layout::default(); targets];
+        for (at, splice) in places.splices.iter().enumerate() {
+            if let (true, Some(layout)) = (splice.action & TIMES_ENTER != 0, compiled.layout_of(at))
+            {
+                layouts[splice.target as usize] = layout.clone();
+            }
+        }
+        let is_stack = |layout: &Layout| layout.parts.iter().any(|one| one.kind == Kind::Stack);
+        let by = By {
+            labels: asked.labels().into_iter().map(str::to_owned).collect(),
+            has_stacks: layouts.iter().any(is_stack),
+            layouts,
+            symbols: Symbols::of_kernel(),
+        };
+        Ok((by, std::mem::take(&mut compiled.programs)))
+    }
+
+    /// What was counted until now, with a row for each object.
+    fn counted(
+        &self,
+        door: &impl Door,
+        functions: &[Row],
+        rest: Rest,
+    ) -> Result<(Vec<Row>, Counted), Failure> {
+        let (objects, of_objects) = table::read::<Object>(door, "reading the times of objects")?;
+        let stacks = match self.has_stacks {
+            true => table::read::<Frames>(door, "reading stacks")?.0,
+            false => Vec::new(),
+        };
+        let row = |(at, object): (usize, &Object)| {
+            let of = |row: &&Row| row.target == object.target as usize;
+            let mut row = functions.iter().find(of)?.clone();
+            row.target = at;
+            row.keys = self.keys(object, &stacks);
+            Some(row)
+        };
+        let rows = objects.iter().enumerate().filter_map(row).collect();
+        let times = objects.iter().map(|object| object.time).collect();
+        let refused = of_objects[OBJECT_REFUSED];
+        let counted = Counted {
+            times,
+            rest,
+            refused,
+        };
+        Ok((rows, counted))
+    }
+
+    fn keys(&self, object: &Object, stacks: &[Frames]) -> Keys {
+        if object.unknown == OBJECT_OTHERS {
+            let mut shown = vec![String::new(); self.labels.len()];
+            shown[0] = OTHERS.into();
+            return Keys {
+                shown,
+                values: Vec::new(),
+            };
+        }
+        let layout = &self.layouts[object.target as usize];
+        let (mut shown, mut values) = (Vec::new(), Vec::new());
+        for (part, bytes, unknown) in named(layout, &object.name, object.unknown) {
+            if part.kind == Kind::Stack {
+                let stack = stack(bytes, stacks, &self.symbols);
+                shown.push(stack.join(";"));
+                values.push(Json::from(stack));
+                continue;
+            }
+            let value = value(part, bytes, unknown);
+            shown.push(records::text(&self.symbols, &part.kind, value));
+            values.push(records::json(&self.symbols, &part.kind, value));
+        }
+        Keys { shown, values }
+    }
+}
