@@ -39,6 +39,7 @@
 #include "session/session.h"
 #include "tools/tools.h"
 #include "plugin/plugins.h"
+#include "flight/flight.h"
 #include "device/control.h"
 
 static unsigned int cache_kb = 8192;
@@ -193,6 +194,7 @@ static const struct jifl_part {
 	{ "tools", jifl_tools_init, jifl_tools_exit },
 	{ "rings", NULL, jifl_ring_wait_exit },
 	{ "sessions", NULL, jifl_session_exit },
+	{ "flight recorder", jifl_flight_init, jifl_flight_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },
 };

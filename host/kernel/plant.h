@@ -61,6 +61,7 @@
 	X(insiders_untold, "who is inside a function at the start is not looked for") \
 	X(tree_counted_twice, "what a function has counted is its own, and of the next one, too") \
 	X(tree_jumps_kept, "functions that jump to another one stay on the call path") \
+	X(records_unchecked, "records of the flight recorder are written without their check") \
 	X(objects_late, "calls that have not ended are about nothing") \
 	X(objects_kept, "a row's calls are all about what the first one was about") \
 	X(events_uncounted, "events inside of functions are not counted") \

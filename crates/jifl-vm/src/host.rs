@@ -9,15 +9,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use jifl_sys::os;
+use serde_json::json;
 
 use crate::console::Console;
 use crate::frame::{self, Kind};
+use crate::monitor::Monitor;
 use crate::{Accel, Config, Outcome, cpus, heal, initramfs, kernel, qemu};
 
 pub use crate::qemu::{MINIMUM as QEMU_MINIMUM, version as qemu_version};
@@ -286,6 +289,16 @@ impl Machine {
         });
     }
 
+    /// Writes the memory of the machine, which has stopped or is about to.
+    fn dump(&mut self, path: &Path) -> io::Result<()> {
+        let mut monitor = Monitor::open(self.monitor.try_clone()?)?;
+        monitor.execute("stop", json!({}))?;
+        let protocol = format!("file:{}", path.display());
+        let arguments = json!({ "paging": false, "protocol": protocol });
+        monitor.execute("dump-guest-memory", arguments)?;
+        Ok(())
+    }
+
     /// Ends the machine. Tells the user what the output does not tell.
     fn finish(mut self, config: &Config, mut outcome: Outcome) -> Ended {
         let stall = lock(&self.console).stall().map(str::to_owned);
@@ -294,7 +307,12 @@ impl Machine {
         let mut describe = stalled;
         let ended_by_itself =
             !stalled && matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
-        if ended_by_itself {
+        if let (true, Some(path)) = (ended_by_itself, &config.dump) {
+            match self.dump(path) {
+                Ok(()) => eprintln!("jifl vm: its memory is in {}", path.display()),
+                Err(error) => eprintln!("jifl vm: {}: no dump: {error}", path.display()),
+            }
+        } else if ended_by_itself {
             // QEMU mostly ends by itself then. Its last output tells the cause.
             let ended = wait_at_most(&mut self.qemu, Duration::from_secs(5));
             describe = matches!(ended, Ok(false));

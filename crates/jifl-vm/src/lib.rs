@@ -55,6 +55,10 @@ pub struct Config {
     /// Where QEMU's monitor listens; the machine then leaves in its images of memory where its
     /// kernel is.
     pub monitor: Option<PathBuf>,
+    /// Where the machine's memory goes, as an ELF core file, when the guest panics.
+    pub dump: Option<PathBuf>,
+    /// A reset of the machine starts it again, with its memory as it was, and the command with it.
+    pub restarts: bool,
     /// Warnings in the kernel's log are a failure, too.
     pub strict: bool,
     /// The machine must be up within this time.

@@ -71,7 +71,14 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
         command.args(arguments);
     };
     add(&["-name", "jifl-vm", "-nodefaults", "-no-user-config"]);
-    add(&["-no-reboot", "-display", "none", "-machine", "q35"]);
+    add(&["-display", "none", "-machine", "q35"]);
+    if !config.restarts {
+        add(&["-no-reboot"]);
+    }
+    // It waits for somebody to take its memory.
+    if config.dump.is_some() {
+        add(&["-no-shutdown"]);
+    }
     match (config.accel, config.icount) {
         (_, true) => {
             add(&["-accel", "tcg,thread=single"]);

@@ -38,6 +38,7 @@
 #include "../tools/replace/replace.h"
 #include "control.h"
 #include "dump.h"
+#include "../flight/flight.h"
 #include "request.h"
 
 /* --- requests ------------------------------------------------------------------- */
@@ -199,6 +200,11 @@ static int jifl_control_replacement(struct jifl_file *f, void *arg)
 	return jifl_read_may_see("replacement") ?: jifl_hold_info(req->index, req);
 }
 
+static int jifl_control_flight(struct jifl_file *f, void *arg)
+{
+	return jifl_flight_request(f, arg);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -225,6 +231,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_IRQ, jifl_irq_request },
 	{ JIFL_IOC_HITS, jifl_read_hits },
 	{ JIFL_IOC_REPLACEMENT, jifl_control_replacement },
+	{ JIFL_IOC_FLIGHT, jifl_control_flight },
 };
 
 /*
@@ -339,6 +346,7 @@ static int jifl_control_release(struct inode *inode, struct file *file)
 		jifl_session_stop(f->session, &drain);
 		jifl_session_free(f->session);
 	}
+	jifl_flight_closes(f);
 	kfree(f);
 	return 0;
 }

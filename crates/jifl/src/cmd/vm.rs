@@ -80,6 +80,12 @@ pub struct VmArgs {
     /// writes images of memory
     #[arg(long, value_name = "SOCKET")]
     monitor: Option<PathBuf>,
+    /// Write the machine's memory to FILE if it panics: an ELF core file
+    #[arg(long, value_name = "FILE")]
+    dump: Option<PathBuf>,
+    /// When the machine resets itself, start it again, with its memory as it was, and the command
+    #[arg(long)]
+    restarts: bool,
     /// Fail, too, when the kernel's log holds a warning
     #[arg(long)]
     strict: bool,
@@ -157,6 +163,8 @@ fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
         writable,
         console: args.console,
         monitor: args.monitor,
+        dump: args.dump.map(|path| cwd.join(path)),
+        restarts: args.restarts,
         strict: args.strict,
         boot_timeout: Duration::from_secs(args.boot_timeout),
         timeout: (args.timeout > 0).then(|| Duration::from_secs(args.timeout)),

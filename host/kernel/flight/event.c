@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The events of the flight recorder: tracepoints of the kernel, and what is recorded of each.
+ *
+ * A hook runs with preemption off, in the context of its tracepoint, and gets what that has behind
+ * `data`. It reads what the tracepoint's own event reads, and nothing else.
+ */
+#include <linux/blk-mq.h>
+#include <linux/interrupt.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/skbuff.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <asm/syscall.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "flight.h"
+
+/*
+ * X(number, name, tracepoint, group, fields): numbers are those of this module alone, names and
+ * fields stand in each recording.
+ */
+#define JIFL_FLIGHT_EVENTS(X) \
+	X(0, enter, sys_enter, sys, "call:n a:x b:x c:x d:x") \
+	X(1, exit, sys_exit, sys, "call:n result:e") \
+	X(2, switch, sched_switch, sched, "next:t state:S preempted:u comm:s2") \
+	X(3, wakeup, sched_wakeup, sched, "woken:t cpu:u prio:d comm:s2") \
+	X(4, migrate, sched_migrate_task, sched, "moved:t from:u to:u comm:s2") \
+	X(5, fork, sched_process_fork, proc, "child:t process:t flags:x comm:s2") \
+	X(6, exec, sched_process_exec, proc, "before:t comm:s2") \
+	X(7, exit_task, sched_process_exit, proc, "process:t code:x comm:s2") \
+	X(8, signal, signal_generate, proc, "signal:u to:t result:u comm:s2") \
+	X(9, irq_enter, irq_handler_entry, irq, "irq:u name:s4") \
+	X(10, irq_exit, irq_handler_exit, irq, "irq:u handled:u") \
+	X(11, softirq_enter, softirq_entry, irq, "softirq:v") \
+	X(12, softirq_exit, softirq_exit, irq, "softirq:v") \
+	X(13, block_issue, block_rq_issue, block, "device:D sector:u bytes:u op:u") \
+	X(14, block_complete, block_rq_complete, block, "device:D sector:u bytes:u op:u status:u") \
+	X(15, fault_user, page_fault_user, mm, "address:x ip:x code:x") \
+	X(16, fault_kernel, page_fault_kernel, mm, "address:x ip:a code:x") \
+	X(17, oom, mark_victim, mm, "victim:t uid:u comm:s2") \
+	X(18, module_load, module_load, proc, "name:s5") \
+	X(19, module_free, module_free, proc, "name:s5") \
+	X(20, warn, error_report_end, log, "detector:u at:a") \
+	X(21, log, console, log, "text:s5") \
+	X(22, receive, netif_receive_skb, net, "length:u interface:u") \
+	X(23, transmit, net_dev_start_xmit, net, "length:u interface:u")
+
+enum {
+#define JIFL_FLIGHT_NUMBER(number, name, ...) JIFL_FLIGHT_EVENT_##name = number,
+	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_NUMBER)
+	JIFL_FLIGHT_NR_EVENTS,
+};
+static_assert(JIFL_FLIGHT_NR_EVENTS <= JIFL_FLIGHT_EVENTS_MAX);
+
+#define jifl_flight_say(name, a, b, c, d, e) \
+	jifl_flight_write(JIFL_FLIGHT_EVENT_##name, (u64)(a), (u64)(b), (u64)(c), (u64)(d), \
+			  (u64)(e))
+
+/* A word of a string that has so many bytes, which may lack an end. */
+static __always_inline u64 jifl_flight_word(const char *string, u32 at)
+{
+	u64 word;
+
+	memcpy(&word, string + at * sizeof(word), sizeof(word));
+	return word;
+}
+
+#define jifl_flight_comm(name, task, a, b, c) \
+	jifl_flight_say(name, a, b, c, jifl_flight_word((task)->comm, 0), \
+			jifl_flight_word((task)->comm, 1))
+
+/* Strings that may be shorter than what is recorded of them. */
+static void jifl_flight_text(u32 event, const char *text, size_t len)
+{
+	u64 words[JIFL_FLIGHT_ARGS] = {};
+
+	memcpy(words, text, min(len, sizeof(words)));
+	jifl_flight_write(event, words[0], words[1], words[2], words[3], words[4]);
+}
+
+/* --- sys ------------------------------------------------------------------------------------ */
+
+static void jifl_flight_on_enter(void *data, struct pt_regs *regs, long id)
+{
+	jifl_flight_say(enter, id, regs->di, regs->si, regs->dx, regs->r10);
+}
+
+static void jifl_flight_on_exit(void *data, struct pt_regs *regs, long ret)
+{
+	jifl_flight_say(exit, regs->orig_ax, ret, 0, 0, 0);
+	if (unlikely(jifl_flight_state.stop_errno && ret == jifl_flight_state.stop_errno))
+		jifl_flight_trip(JIFL_FLIGHT_AT_ERRNO, JIFL_FLIGHT_EVENT_exit);
+}
+
+/* --- sched, proc ---------------------------------------------------------------------------- */
+
+static void jifl_flight_on_switch(void *data, bool preempt, struct task_struct *prev,
+				  struct task_struct *next, unsigned int prev_state)
+{
+	jifl_flight_comm(switch, next, next->pid, prev_state, preempt);
+}
+
+static void jifl_flight_on_wakeup(void *data, struct task_struct *p)
+{
+	jifl_flight_comm(wakeup, p, p->pid, task_cpu(p), p->prio);
+}
+
+static void jifl_flight_on_migrate(void *data, struct task_struct *p, int dest_cpu)
+{
+	jifl_flight_comm(migrate, p, p->pid, task_cpu(p), dest_cpu);
+}
+
+static void jifl_flight_on_fork(void *data, struct task_struct *parent, struct task_struct *child)
+{
+	jifl_flight_comm(fork, child, child->pid, child->tgid, child->flags);
+}
+
+static void jifl_flight_on_exec(void *data, struct task_struct *p, pid_t old_pid,
+				struct linux_binprm *bprm)
+{
+	jifl_flight_say(exec, old_pid, jifl_flight_word(p->comm, 0), jifl_flight_word(p->comm, 1),
+			0, 0);
+}
+
+static void jifl_flight_on_exit_task(void *data, struct task_struct *p)
+{
+	jifl_flight_say(exit_task, p->tgid, p->exit_code, jifl_flight_word(p->comm, 0),
+			jifl_flight_word(p->comm, 1), 0);
+}
+
+static void jifl_flight_on_signal(void *data, int sig, struct kernel_siginfo *info,
+				  struct task_struct *task, int group, int result)
+{
+	jifl_flight_comm(signal, task, sig, task->pid, result);
+}
+
+static void jifl_flight_on_module_load(void *data, struct module *mod)
+{
+	jifl_flight_text(JIFL_FLIGHT_EVENT_module_load, mod->name, strlen(mod->name));
+}
+
+static void jifl_flight_on_module_free(void *data, struct module *mod)
+{
+	jifl_flight_text(JIFL_FLIGHT_EVENT_module_free, mod->name, strlen(mod->name));
+}
+
+/* --- irq, block, mm, net -------------------------------------------------------------------- */
+
+static void jifl_flight_on_irq_enter(void *data, int irq, struct irqaction *action)
+{
+	u64 name[4] = {};
+
+	if (action->name)
+		memcpy(name, action->name, strnlen(action->name, sizeof(name)));
+	jifl_flight_say(irq_enter, irq, name[0], name[1], name[2], name[3]);
+}
+
+static void jifl_flight_on_irq_exit(void *data, int irq, struct irqaction *action, int ret)
+{
+	jifl_flight_say(irq_exit, irq, ret, 0, 0, 0);
+}
+
+static void jifl_flight_on_softirq_enter(void *data, unsigned int vec)
+{
+	jifl_flight_say(softirq_enter, vec, 0, 0, 0, 0);
+}
+
+static void jifl_flight_on_softirq_exit(void *data, unsigned int vec)
+{
+	jifl_flight_say(softirq_exit, vec, 0, 0, 0, 0);
+}
+
+static u64 jifl_flight_device(const struct request *rq)
+{
+	return rq->q->disk ? disk_devt(rq->q->disk) : 0;
+}
+
+static void jifl_flight_on_block_issue(void *data, struct request *rq)
+{
+	jifl_flight_say(block_issue, jifl_flight_device(rq), blk_rq_pos(rq), blk_rq_bytes(rq),
+			req_op(rq), 0);
+}
+
+static void jifl_flight_on_block_complete(void *data, struct request *rq, blk_status_t error,
+					  unsigned int bytes)
+{
+	jifl_flight_say(block_complete, jifl_flight_device(rq), blk_rq_pos(rq), bytes, req_op(rq),
+			(__force u8)error);
+}
+
+static void jifl_flight_on_fault_user(void *data, unsigned long address, struct pt_regs *regs,
+				      unsigned long code)
+{
+	jifl_flight_say(fault_user, address, regs->ip, code, 0, 0);
+}
+
+static void jifl_flight_on_fault_kernel(void *data, unsigned long address, struct pt_regs *regs,
+					unsigned long code)
+{
+	jifl_flight_say(fault_kernel, address, regs->ip, code, 0, 0);
+}
+
+static void jifl_flight_on_oom(void *data, struct task_struct *task, uid_t uid)
+{
+	jifl_flight_say(oom, task->pid, uid, jifl_flight_word(task->comm, 0),
+			jifl_flight_word(task->comm, 1), 0);
+}
+
+static void jifl_flight_on_receive(void *data, struct sk_buff *skb)
+{
+	jifl_flight_say(receive, skb->len, skb->dev->ifindex, 0, 0, 0);
+}
+
+static void jifl_flight_on_transmit(void *data, const struct sk_buff *skb,
+				    const struct net_device *dev)
+{
+	jifl_flight_say(transmit, skb->len, dev->ifindex, 0, 0, 0);
+}
+
+/* --- log ------------------------------------------------------------------------------------ */
+
+static void jifl_flight_on_warn(void *data, u32 detector, unsigned long id)
+{
+	jifl_flight_say(warn, detector, id, 0, 0, 0);
+}
+
+static void jifl_flight_on_log(void *data, const char *text, size_t len)
+{
+	jifl_flight_text(JIFL_FLIGHT_EVENT_log, text, len);
+}
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+static const struct jifl_flight_event jifl_flight_table[JIFL_FLIGHT_NR_EVENTS] = {
+#define JIFL_FLIGHT_ENTRY(number_, name_, tracepoint_, group_, fields_) \
+	[number_] = { .name = #name_, .group = #group_, .fields = fields_ },
+	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_ENTRY)
+};
+
+static struct jifl_flight_hook {
+	const char *tracepoint;
+	void *fn;
+	struct tracepoint *tp;		/* NULL: the kernel has none */
+	bool listens;			/* under the lock of request.c */
+} jifl_flight_hooks[JIFL_FLIGHT_NR_EVENTS] = {
+#define JIFL_FLIGHT_HOOK(number_, name_, tracepoint_, ...) \
+	[number_] = { .tracepoint = #tracepoint_, .fn = jifl_flight_on_##name_ },
+	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_HOOK)
+};
+
+static void jifl_flight_find(struct tracepoint *tp, void *unused)
+{
+	u32 i;
+
+	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
+		if (!strcmp(tp->name, jifl_flight_hooks[i].tracepoint))
+			jifl_flight_hooks[i].tp = tp;
+}
+
+int jifl_flight_find_events(void)
+{
+	for_each_kernel_tracepoint(jifl_flight_find, NULL);
+	return 0;
+}
+
+const struct jifl_flight_event *jifl_flight_events(u32 *n)
+{
+	*n = JIFL_FLIGHT_NR_EVENTS;
+	return jifl_flight_table;
+}
+
+static int jifl_flight_set(struct jifl_flight_hook *hook, bool listens)
+{
+	int ret;
+
+	if (hook->listens == listens)
+		return 0;
+	if (listens)
+		ret = JIFL_TRY(tracepoint_probe_register(hook->tp, hook->fn, NULL));
+	else
+		ret = tracepoint_probe_unregister(hook->tp, hook->fn, NULL);
+	if (!ret)
+		hook->listens = listens;
+	return ret;
+}
+
+int jifl_flight_listen(u64 *mask)
+{
+	u64 wanted = *mask;
+	int ret = 0;
+	u32 i;
+
+	*mask = 0;
+	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS && !ret; i++) {
+		struct jifl_flight_hook *hook = &jifl_flight_hooks[i];
+
+		if (!hook->tp)
+			continue;
+		ret = jifl_flight_set(hook, wanted >> i & 1);
+		if (hook->listens)
+			*mask |= 1ull << i;
+	}
+	if (ret) {
+		*mask = 0;
+		for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
+			if (jifl_flight_hooks[i].tp)
+				jifl_flight_set(&jifl_flight_hooks[i], false);
+	}
+	/* Those that do not listen any more do not run any more. */
+	tracepoint_synchronize_unregister();
+	return ret;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * JIFL_IOC_FLIGHT: begins, reads and ends the recording, of which there is one. It belongs to the
+ * module; without `keep` it ends with the file that has begun it.
+ *
+ * 1. Events come when the rings are there, and go before these. tracepoint_synchronize_unregister
+ *    waits for each hook that runs. So nobody writes to memory that is given back.
+ * 2. A reader copies memory that is being written: records tell whether they are whole (write.c).
+ * 3. At a panic the recording goes on. Its head says that there was one.
+ *
+ * Context: process, under jifl_flight_mutex; sleeps.
+ */
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/panic_notifier.h>
+#include <linux/pid.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/uaccess.h>
+#include <asm/tsc.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/moment.h"
+#include "../session/audit.h"
+#include "../session/require.h"
+#include "flight.h"
+
+#define JIFL_FLIGHT_LEAST	64
+#define JIFL_FLIGHT_MOST	(1u << 24)
+
+static DEFINE_MUTEX(jifl_flight_mutex);
+static struct jifl_region jifl_flight_region;
+static const void *jifl_flight_owner;	/* NULL: it is kept */
+
+static struct jifl_flight_head *jifl_flight_head(void)
+{
+	return jifl_flight_region.base;
+}
+
+static u64 jifl_flight_ticks(u64 ns)
+{
+	return mul_u64_u64_div_u64(ns, tsc_khz, NSEC_PER_MSEC);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static void jifl_flight_end(void)
+{
+	u64 nothing = 0;
+
+	jifl_flight_listen(&nothing);
+	jifl_flight_lead(NULL);
+	jifl_flight_state = (struct jifl_flight_state){ .stop_at = U64_MAX };
+	jifl_region_close(&jifl_flight_region);
+	jifl_flight_owner = NULL;
+	pr_info("flight recording ended: by pid %d comm %s\n", task_tgid_nr(current),
+		current->comm);
+}
+
+static bool jifl_flight_may_start(const struct jifl_flight *req)
+{
+	return req->record_count >= JIFL_FLIGHT_LEAST && req->record_count <= JIFL_FLIGHT_MOST &&
+	       is_power_of_2(req->record_count) && req->keep <= 1 && req->stop_errno <= 0 &&
+	       req->after_ns <= U32_MAX * (u64)NSEC_PER_SEC;
+}
+
+static int jifl_flight_start(const void *owner, struct jifl_flight *req)
+{
+	const struct jifl_flight_event *events;
+	struct jifl_flight_head *head;
+	u32 nevents;
+	int ret;
+
+	if (!jifl_flight_may_start(req))
+		return -EINVAL;
+	if (jifl_flight_head())
+		return -EBUSY;
+	if (!jifl_moment_is_steady())
+		return -ENODEV;
+	events = jifl_flight_events(&nevents);
+	ret = jifl_region_open(&jifl_flight_region, req->memory, req->record_count, events,
+			       nevents);
+	if (ret)
+		return ret;
+	head = jifl_flight_head();
+	jifl_flight_state = (struct jifl_flight_state){
+		.stop_at = U64_MAX,
+		.stop_mask = req->stop_mask,
+		.stop_errno = req->stop_errno,
+		.after = jifl_flight_ticks(req->after_ns),
+		.head = head,
+	};
+	jifl_flight_lead(&jifl_flight_region);
+	jifl_flight_owner = req->keep ? NULL : owner;
+	/* From here on it can be found. */
+	memcpy(head->magic, JIFL_FLIGHT_MAGIC, sizeof(head->magic));
+	ret = jifl_flight_listen(&req->mask);
+	if (!ret && !req->mask)
+		ret = -EINVAL;
+	if (ret) {
+		jifl_flight_end();
+		return ret;
+	}
+	head->mask = req->mask;
+	pr_info("flight recording started: by pid %d comm %s, %u records for each CPU%s\n",
+		task_tgid_nr(current), current->comm, req->record_count,
+		req->keep ? ", kept" : "");
+	return 0;
+}
+
+/* --- what it has --------------------------------------------------------------------------- */
+
+static int jifl_flight_copy(const struct jifl_region *region, struct jifl_flight *req)
+{
+	const u64 length = req->length;
+
+	if (req->offset > region->size || length > region->size - req->offset)
+		return -EINVAL;
+	return copy_to_user(u64_to_user_ptr(req->buf), region->base + req->offset, length) ?
+	       -EFAULT : 0;
+}
+
+static int jifl_flight_last(struct jifl_flight *req)
+{
+	struct jifl_region region = {};
+	int ret;
+
+	/* That of this boot is no other's. */
+	if (jifl_flight_head() && jifl_flight_region.physical)
+		return -EBUSY;
+	ret = jifl_region_find(&region, req->memory, req->op == JIFL_FLIGHT_FORGET);
+	if (!ret && req->op == JIFL_FLIGHT_LAST)
+		ret = jifl_flight_copy(&region, req);
+	jifl_region_leave(&region);
+	return ret;
+}
+
+static int jifl_flight_tell_events(struct jifl_flight *req)
+{
+	const struct jifl_flight_event *events;
+	u32 n;
+
+	events = jifl_flight_events(&n);
+	req->length = min_t(u64, req->length, n * sizeof(*events));
+	return copy_to_user(u64_to_user_ptr(req->buf), events, req->length) ? -EFAULT : 0;
+}
+
+static int jifl_flight_set_mask(struct jifl_flight *req)
+{
+	int ret = jifl_flight_listen(&req->mask);
+
+	jifl_flight_head()->mask = req->mask;
+	return ret;
+}
+
+static int jifl_flight_thaw(void)
+{
+	struct jifl_flight_head *head = jifl_flight_head();
+
+	head->stop_why = JIFL_FLIGHT_RUNS;
+	head->stop_at = U64_MAX;
+	WRITE_ONCE(jifl_flight_state.stop_at, U64_MAX);
+	return 0;
+}
+
+/* Of a recording that runs. */
+static int jifl_flight_running(struct jifl_flight *req)
+{
+	if (!jifl_flight_head())
+		return -ENOENT;
+	switch (req->op) {
+	case JIFL_FLIGHT_END:
+		jifl_flight_end();
+		return 0;
+	case JIFL_FLIGHT_COPY:
+		return jifl_flight_copy(&jifl_flight_region, req);
+	case JIFL_FLIGHT_MASK:
+		return jifl_flight_set_mask(req);
+	case JIFL_FLIGHT_FREEZE:
+		jifl_flight_state.after = jifl_flight_ticks(min_t(u64, req->after_ns,
+								  U32_MAX * (u64)NSEC_PER_SEC));
+		jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0);
+		return 0;
+	case JIFL_FLIGHT_THAW:
+		return jifl_flight_thaw();
+	default:
+		return -EINVAL;
+	}
+}
+
+static int jifl_flight_do(const void *owner, struct jifl_flight *req)
+{
+	switch (req->op) {
+	case JIFL_FLIGHT_START:
+		return jifl_flight_start(owner, req);
+	case JIFL_FLIGHT_LAST:
+	case JIFL_FLIGHT_FORGET:
+		return jifl_flight_last(req);
+	case JIFL_FLIGHT_EVENTS:
+		return jifl_flight_tell_events(req);
+	default:
+		return jifl_flight_running(req);
+	}
+}
+
+int jifl_flight_request(const void *owner, struct jifl_flight *req)
+{
+	int ret = jifl_require_addresses() ?: jifl_require_unlocked();
+
+	if (ret) {
+		jifl_audit_refused("flight", ret);
+		return ret;
+	}
+	if (req->reserved || strnlen(req->memory, sizeof(req->memory)) == sizeof(req->memory))
+		return -EINVAL;
+	mutex_lock(&jifl_flight_mutex);
+	ret = jifl_flight_do(owner, req);
+	mutex_unlock(&jifl_flight_mutex);
+	return ret;
+}
+
+void jifl_flight_closes(const void *owner)
+{
+	mutex_lock(&jifl_flight_mutex);
+	if (jifl_flight_head() && jifl_flight_owner == owner)
+		jifl_flight_end();
+	mutex_unlock(&jifl_flight_mutex);
+}
+
+/* --- load, end, panic ------------------------------------------------------------------------- */
+
+/* Any context; other CPUs may be stopped. */
+static int jifl_flight_panics(struct notifier_block *block, unsigned long event, void *text)
+{
+	struct jifl_flight_head *head = READ_ONCE(jifl_flight_state.head);
+
+	if (head && head->stop_why == JIFL_FLIGHT_RUNS)
+		head->stop_why = JIFL_FLIGHT_AT_PANIC;
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block jifl_flight_notifier = { .notifier_call = jifl_flight_panics };
+
+int jifl_flight_init(void)
+{
+	atomic_notifier_chain_register(&panic_notifier_list, &jifl_flight_notifier);
+	return jifl_flight_find_events();
+}
+
+void jifl_flight_exit(void)
+{
+	atomic_notifier_chain_unregister(&panic_notifier_list, &jifl_flight_notifier);
+	mutex_lock(&jifl_flight_mutex);
+	if (jifl_flight_head())
+		jifl_flight_end();
+	mutex_unlock(&jifl_flight_mutex);
+}
