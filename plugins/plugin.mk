@@ -33,9 +33,11 @@ MADE := $(wildcard $(addprefix $(JIFL)/build/,debug-kernel race-kernel))
 KERNEL ?= $(firstword $(wildcard $(JIFL)/build/kernels/usr/src/linux-headers-$(RELEASE)) \
 	$(foreach made,$(MADE),$(if $(filter $(RELEASE),$(file <$(made)/release)),$(made)/build)) \
 	/lib/modules/$(RELEASE)/build)
-# What jifl.ko exports: of this tree, or as DKMS has built it.
+# What jifl.ko exports: of this tree, of the module that an archive has beside this folder, or as
+# DKMS has built it.
 JIFL_SYMVERS ?= $(firstword $(wildcard $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers \
-	/var/lib/dkms/jifl/kernel-$(RELEASE)-x86_64/Module.symvers))
+	$(JIFL)/module/Module.symvers \
+	/var/lib/dkms/jifl/kernel-$(RELEASE)-x86_64/module/Module.symvers))
 
 .PHONY: all clean
 all:

@@ -371,7 +371,9 @@ fn virtual_machine(tree: Option<&Path>) -> Vec<Finding> {
         })
         .map(|kernel| kernel.release)
         .collect();
-    let kernels = if found.is_empty() {
+    let kernels = if tree.is_none() {
+        ok("vm: kernels", "any that `jifl vm --kernel PATH` names")
+    } else if found.is_empty() {
         finding("vm: kernels", Verdict::Note, "none").mend("make setup")
     } else {
         ok("vm: kernels", found.join(", "))
