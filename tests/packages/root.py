@@ -99,8 +99,9 @@ class Root:
         return set(self.run("find / -xdev -path /proc -prune -o -path /dev -prune -o -print").splitlines())
 
     def owned(self):
-        """All paths that packages have."""
-        return set(self.run("cat /var/lib/dpkg/info/*.list").splitlines())
+        """All paths that packages have, without the links of / to directories in /usr."""
+        listed = self.run("cat /var/lib/dpkg/info/*.list").splitlines()
+        return {f"/usr{path}" if path.startswith(("/lib", "/bin/", "/sbin/")) else path for path in listed}
 
     def image(self, release):
         """A directory with a kernel's image and modules, as below /; it is the caller's."""
