@@ -82,6 +82,7 @@ test-packages: setup
 	@scripts/packages-setup
 	@$(MAKE) --no-print-directory cli
 	@scripts/packages
+	@scripts/packages --tarball
 	@tests/packages/run
 
 # build/toolchain.mk may have come only with `setup`: a second make reads it.

@@ -19,7 +19,8 @@ PACKAGES = "dkms,openssl,kmod,man-db,bash-completion,file"
 ENTER = """
 mount -t proc proc "$0/proc"
 mount --rbind /dev "$0/dev"
-exec chroot "$0" /usr/bin/env -i DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "$1"
+exec chroot "$0" /usr/bin/env -i DEBIAN_FRONTEND=noninteractive LC_ALL=C \\
+	PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "$1"
 """
 
 
@@ -62,7 +63,8 @@ class Root:
         self.remove()
         if not archive.exists():
             made = archive.with_suffix(".new.tar")
-            host(*AS_ROOT, "mmdebstrap", "--variant=apt", f"--include={PACKAGES}", self.suite, made, *sources(self.suite))
+            host(*AS_ROOT, "mmdebstrap", "--variant=apt", f"--include={PACKAGES}", self.suite, made,
+                 *sources(self.suite))
             host(*AS_ROOT, "mv", made, archive)
         host(*AS_ROOT, "mkdir", self.path)
         host(*AS_ROOT, "tar", "-C", self.path, "-xf", archive)
@@ -83,11 +85,13 @@ class Root:
 
     def run(self, command, status=0):
         """What a command of sh's prints, standard output and error."""
-        words = [*AS_ROOT, "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", ENTER, self.path, command]
-        done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", check=False, timeout=1800)
+        words = [*AS_ROOT, "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", ENTER,
+                 str(self.path), command]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", check=False, timeout=1800)
         if done.returncode != status:
-            raise RuntimeError(f"in {self.suite}: {command}: status {done.returncode}, not {status}\n{done.stdout[-6000:]}")
+            raise RuntimeError(f"in {self.suite}: {command}: status {done.returncode}, not {status}\n"
+                               f"{done.stdout[-6000:]}")
         return done.stdout
 
     def install(self, *packages):
@@ -97,11 +101,6 @@ class Root:
     def files(self):
         """All paths, but for those of the kernel's file systems."""
         return set(self.run("find / -xdev -path /proc -prune -o -path /dev -prune -o -print").splitlines())
-
-    def owned(self):
-        """All paths that packages have, without the links of / to directories in /usr."""
-        listed = self.run("cat /var/lib/dpkg/info/*.list").splitlines()
-        return {f"/usr{path}" if path.startswith(("/lib", "/bin/", "/sbin/")) else path for path in listed}
 
     def image(self, release):
         """A directory with a kernel's image and modules, as below /; it is the caller's."""
