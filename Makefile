@@ -7,7 +7,7 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
-	man install demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
+	man install deb tarball test-packages demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
 
 MINUTES ?= 60
 CPUS := $(shell nproc)
@@ -29,6 +29,8 @@ help:
 	@echo "bench-native  what the engine costs in user space, beside Frida and Valgrind"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "install  the command, its manual pages and completions, below PREFIX; man: the pages, into build/man"
+	@echo "deb    Debian packages, into build/deb; tarball: one archive, for other systems"
+	@echo "test-packages  installs these in throwaway roots of Debian 12 and 13; minutes, and the network"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
 
 setup:
@@ -37,11 +39,12 @@ setup:
 modules:
 	@scripts/build-modules
 
-# Through a rename: a running copy of the program stays whole. Results of `jifl
-# bench` name the commit.
+# Through a rename: a running copy of the program stays whole. Results of `jifl bench` name the
+# commit, and `jifl --version` does.
 cli:
 	@mkdir -p build/bin
-	@JIFL_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown) nice $(CARGO) build --release --locked --package jifl
+	@JIFL_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown) \
+		JIFL_VERSION=$$(scripts/version) nice $(CARGO) build --release --locked --package jifl
 	@cmp -s $(CARGO_OUT)/jifl build/bin/jifl || \
 		{ cp $(CARGO_OUT)/jifl build/bin/jifl.new && mv build/bin/jifl.new build/bin/jifl; }
 
@@ -65,6 +68,22 @@ install:
 	@build/bin/jifl completions bash >"$(SHARE)/bash-completion/completions/jifl"
 	@build/bin/jifl completions zsh >"$(SHARE)/zsh/site-functions/_jifl"
 	@build/bin/jifl completions fish >"$(SHARE)/fish/vendor_completions.d/jifl.fish"
+
+# The module's source goes into both; DKMS or `make` builds it where it is used.
+deb: setup
+	@$(MAKE) --no-print-directory cli
+	@scripts/packages
+
+tarball: setup
+	@$(MAKE) --no-print-directory cli
+	@scripts/packages --tarball
+
+test-packages: setup
+	@scripts/packages-setup
+	@$(MAKE) --no-print-directory cli
+	@scripts/packages
+	@scripts/packages --tarball
+	@tests/packages/run
 
 # build/toolchain.mk may have come only with `setup`: a second make reads it.
 demo: setup
@@ -138,4 +157,4 @@ lint:
 
 clean:
 	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted* \
-		build/bench build/native build/front-end build/man
+		build/bench build/native build/front-end build/man build/deb build/packages

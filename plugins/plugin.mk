@@ -5,10 +5,10 @@
 #	PLUGIN := NAME
 #	include /path/to/jifl/plugins/plugin.mk
 #
-# `make` there builds NAME.ko for the running kernel, `make RELEASE=...` for
-# another one. jifl.ko of that release must have been built before
-# (scripts/build-modules). Kbuild reads the same Makefile a second time, from a
-# directory of its own: the path must be absolute.
+# `make` there builds NAME.ko for the running kernel, `make RELEASE=...` for another one. jifl.ko of
+# that release must have been built before (scripts/build-modules, or DKMS where the package
+# jifl-dev has put this file). Kbuild reads the same Makefile a second time, from a directory of
+# its own: the path must be absolute.
 #
 # With `REPLACEMENT := y` the module is one for `jifl replace`. Its functions have the calls of the
 # function tracer, so that they can be traced and replaced as others can.
@@ -33,10 +33,16 @@ MADE := $(wildcard $(addprefix $(JIFL)/build/,debug-kernel race-kernel))
 KERNEL ?= $(firstword $(wildcard $(JIFL)/build/kernels/usr/src/linux-headers-$(RELEASE)) \
 	$(foreach made,$(MADE),$(if $(filter $(RELEASE),$(file <$(made)/release)),$(made)/build)) \
 	/lib/modules/$(RELEASE)/build)
-JIFL_SYMVERS ?= $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers
+# What jifl.ko exports: of this tree, of the module that an archive has beside this folder, or as
+# DKMS has built it.
+JIFL_SYMVERS ?= $(firstword $(wildcard $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers \
+	$(JIFL)/module/Module.symvers \
+	/var/lib/dkms/jifl/kernel-$(RELEASE)-x86_64/module/Module.symvers))
 
 .PHONY: all clean
 all:
+	@[ -n "$(JIFL_SYMVERS)" ] || { echo "$(PLUGIN): jifl.ko is not built for $(RELEASE):" \
+		"\`make modules\` in the source tree, or \`dkms autoinstall -k $(RELEASE)\`" >&2; exit 1; }
 	@# Kbuild does not look whether these have changed, which the versions of JIFL's functions are taken from.
 	@[ ! $(JIFL_SYMVERS) -nt $(PLUGIN).ko ] || rm -f Module.symvers
 	$(MAKE) -C $(KERNEL) M=$(CURDIR) \

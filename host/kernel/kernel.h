@@ -20,7 +20,9 @@
 #undef pr_fmt
 #define pr_fmt(fmt) "jifl: " fmt
 
+#ifndef JIFL_VERSION	/* packages give their own, which has the commit (Kbuild) */
 #define JIFL_VERSION	"0.1.0"
+#endif
 
 /* main.c */
 u64 jifl_main_side_size(void);	/* bytes of the engine's side tables */

@@ -24,7 +24,7 @@ use show::output;
 #[derive(Debug, Parser)]
 #[command(
     name = "jifl",
-    version,
+    version = base::environment::VERSION,
     max_term_width = 100,
     after_help = "\
 Exit status: 0 done, 1 failed, 2 usage, 3 this machine cannot (`jifl doctor` says why),

@@ -11,6 +11,13 @@ pub const COMMIT: &str = match option_env!("JIFL_COMMIT") {
     None => "unknown",
 };
 
+/// What `jifl --version` says: with the commit where the Makefile built this command
+/// (scripts/version).
+pub const VERSION: &str = match option_env!("JIFL_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// The kernel, the processor, and the emulator that provides it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {

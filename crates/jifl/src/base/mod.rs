@@ -6,6 +6,7 @@ pub mod duration;
 pub mod environment;
 pub mod exit;
 pub mod glob;
+pub mod module;
 pub mod nearest;
 #[cfg(test)]
 pub mod parse;

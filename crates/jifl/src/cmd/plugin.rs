@@ -3,21 +3,24 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use jifl_code::packed;
 use jifl_sys::abi::{PluginCtl, from_name, to_name};
 use jifl_sys::device::{Door, Request};
 use rustix::io::Errno;
 
 use crate::base::exit::{DONE, Failure};
-use crate::base::root;
+use crate::base::{environment, module, root};
 use crate::session::device;
 
 /// Arguments of `jifl load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// The module or plugin; without it, JIFL's module as built for the running kernel
+    /// The module or plugin; without it, JIFL's module for the running kernel: the source tree's, or
+    /// the one that is installed
     #[arg(value_name = "FILE.ko")]
     file: Option<PathBuf>,
 }
@@ -35,26 +38,55 @@ pub fn run_load(args: &LoadArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// Inserts a module with parameters; without a file JIFL's, as built for the
-/// running kernel.
+/// Inserts a module with parameters; without a file JIFL's, for the running kernel.
 pub fn insert(file: Option<&Path>, parameters: &CStr) -> Result<(), Failure> {
     let path = match file {
         Some(file) => file.to_owned(),
-        None => {
-            let release = rustix::system::uname()
-                .release()
-                .to_string_lossy()
-                .into_owned();
-            root::module(&root::find().map_err(Failure::cannot)?, &release)
-        }
+        None => own()?,
     };
-    let file = File::open(&path).map_err(|error| {
+    let image = read(&path)?;
+    match image {
+        Image::Plain(file) => rustix::system::finit_module(&file, parameters, 0),
+        Image::Unpacked(bytes) => rustix::system::init_module(&bytes, parameters),
+    }
+    .map_err(|errno| not_loaded(&path, errno))
+}
+
+/// JIFL's module for the running kernel: that of the source tree, or else the installed one.
+fn own() -> Result<PathBuf, Failure> {
+    let release = environment::release();
+    match root::find() {
+        Ok(tree) => Ok(root::module(&tree, &release)),
+        Err(_) => module::installed(Path::new("/"), &release).ok_or_else(|| {
+            Failure::cannot(format!(
+                "there is no module for {release}: {}",
+                module::remedy(Path::new("/"), &release)
+            ))
+        }),
+    }
+}
+
+/// A module as the kernel takes it.
+enum Image {
+    Plain(File),
+    /// Of a compressed file. Not each kernel unpacks these by itself.
+    Unpacked(Vec<u8>),
+}
+
+fn read(path: &Path) -> Result<Image, Failure> {
+    let shown = path.display();
+    let no_file = |error: io::Error| {
         Failure::failed(format!(
-            "{}: {error}; `make modules` builds the modules",
-            path.display()
+            "{shown}: {error}; `make modules` builds the modules"
         ))
-    })?;
-    rustix::system::finit_module(&file, parameters, 0).map_err(|errno| not_loaded(&path, errno))
+    };
+    if path.extension().is_none_or(|end| end == "ko") {
+        return File::open(path).map(Image::Plain).map_err(no_file);
+    }
+    let packed = std::fs::read(path).map_err(no_file)?;
+    packed::unpack(&packed)
+        .map(|bytes| Image::Unpacked(bytes.into_owned()))
+        .map_err(|error| Failure::failed(format!("{shown}: {}", error.0)))
 }
 
 fn not_loaded(path: &Path, errno: Errno) -> Failure {
@@ -72,9 +104,10 @@ fn not_loaded(path: &Path, errno: Errno) -> Failure {
         Errno::NOENT => Failure::failed(format!(
             "{shown}: needs what is not there, probably the module jifl: `jifl load` first"
         )),
-        Errno::KEYREJECTED | Errno::NOKEY => {
-            Failure::cannot(format!("{shown}: this kernel takes signed modules only"))
-        }
+        Errno::KEYREJECTED | Errno::NOKEY => Failure::cannot(format!(
+            "{shown}: this kernel takes signed modules only: sign it with a key that the kernel \
+                 trusts (`mokutil --import /var/lib/dkms/mok.pub` enrols the one of DKMS)"
+        )),
         Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS => {
             Failure::cannot(format!("{shown}: this kernel cannot run it; {log}"))
         }
@@ -107,7 +140,11 @@ pub fn remove(name: &str) -> Result<(), Failure> {
 /// A file's name also names its module, whose dashes are underscores.
 pub fn module_name(text: &str) -> String {
     let name = text.rsplit('/').next().unwrap_or(text);
-    name.strip_suffix(".ko").unwrap_or(name).replace('-', "_")
+    let stem = match name.split_once(".ko") {
+        Some((stem, rest)) if rest.is_empty() || rest.starts_with('.') => stem,
+        _ => name,
+    };
+    stem.replace('-', "_")
 }
 
 /// Runs `jifl start` or `jifl stop`.
@@ -174,7 +211,11 @@ mod tests {
 
     #[test]
     fn names_of_modules() {
-        for (text, name) in [("icount", "icount"), ("a/my-tool.ko", "my_tool")] {
+        for (text, name) in [
+            ("icount", "icount"),
+            ("a/my-tool.ko", "my_tool"),
+            ("jifl.ko.xz", "jifl"),
+        ] {
             assert_eq!(module_name(text), name);
         }
     }

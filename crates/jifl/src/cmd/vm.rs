@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use jifl_vm::{Accel, Config, accel, host, kernel};
 
 use crate::base::exit::Failure;
-use crate::base::root;
+use crate::base::{module, root};
 
 /// Which accelerator the user wants.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -96,16 +96,25 @@ pub struct VmArgs {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: VmArgs) -> Result<u8, Failure> {
-    let root = root::find().map_err(Failure::cannot)?;
-    let config = configure(args, &root)?;
+    let config = configure(args, root::find())?;
     host::check(&config).map_err(Failure::cannot)?;
     let outcome = host::run(&config).map_err(Failure::failed)?;
     Ok(outcome.status())
 }
 
-fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
-    let kernel =
-        kernel::find(&args.kernel, &root.join("build/kernels")).map_err(Failure::cannot)?;
+/// `root`: the source tree, or why there is none.
+fn configure(args: VmArgs, root: Result<PathBuf, String>) -> Result<Config, Failure> {
+    let kernel = match &root {
+        Err(why) if !args.kernel.contains('/') => {
+            return Err(Failure::cannot(format!(
+                "{why}, or name a kernel with --kernel PATH (--kernel /boot/vmlinuz-...)"
+            )));
+        }
+        Err(_) => kernel::find(&args.kernel, Path::new("")),
+        Ok(root) => kernel::find(&args.kernel, &root.join("build/kernels")),
+    }
+    .map_err(Failure::cannot)?;
+    let root = root.ok();
     let accel = match args.accel {
         Wanted::Tcg => Accel::Tcg,
         Wanted::Kvm if args.icount => {
@@ -130,14 +139,7 @@ fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
 
     let mut modules = Vec::new();
     if !args.no_module {
-        let module = root::module(root, &kernel.release);
-        if !module.exists() {
-            return Err(Failure::cannot(format!(
-                "{} is not there: run `make modules`, or give --no-module",
-                module.display()
-            )));
-        }
-        modules.push(module);
+        modules.push(own_module(root.as_deref(), &kernel.release)?);
     }
     for module in &args.module {
         modules.push(absolute(module)?);
@@ -169,16 +171,40 @@ fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
         boot_timeout: Duration::from_secs(args.boot_timeout),
         timeout: (args.timeout > 0).then(|| Duration::from_secs(args.timeout)),
         command: args.command,
-        env: environment(root),
+        env: environment(root.as_deref(), &init),
         cwd,
         init,
         kernel,
     })
 }
 
-/// The caller's environment, with the tree's programs first on PATH.
-fn environment(root: &Path) -> Vec<(OsString, OsString)> {
-    let mut path = root.join("build/bin").into_os_string();
+/// JIFL's module for the kernel `release`: the source tree's, or the installed one.
+fn own_module(root: Option<&Path>, release: &str) -> Result<PathBuf, Failure> {
+    let Some(root) = root else {
+        return module::installed(Path::new("/"), release).ok_or_else(|| {
+            Failure::cannot(format!(
+                "there is no module for {release}: {}; or give --no-module",
+                module::remedy(Path::new("/"), release)
+            ))
+        });
+    };
+    let module = root::module(root, release);
+    if module.exists() {
+        return Ok(module);
+    }
+    Err(Failure::cannot(format!(
+        "{} is not there: run `make modules`, or give --no-module",
+        module.display()
+    )))
+}
+
+/// The caller's environment. First on PATH are the tree's programs, or this one's directory.
+fn environment(root: Option<&Path>, program: &Path) -> Vec<(OsString, OsString)> {
+    let programs = match root {
+        Some(root) => root.join("build/bin"),
+        None => program.parent().unwrap_or(Path::new("/")).to_owned(),
+    };
+    let mut path = programs.into_os_string();
     let inherited = std::env::var_os("PATH");
     path.push(":");
     path.push(inherited.unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into()));
@@ -186,7 +212,9 @@ fn environment(root: &Path) -> Vec<(OsString, OsString)> {
         .filter(|(name, _)| name != "PATH" && name != "JIFL_ROOT")
         .collect();
     env.push(("PATH".into(), path));
-    env.push(("JIFL_ROOT".into(), root.as_os_str().to_owned()));
+    if let Some(root) = root {
+        env.push(("JIFL_ROOT".into(), root.as_os_str().to_owned()));
+    }
     env.push(("JIFL_VM".into(), "1".into()));
     env
 }

@@ -48,8 +48,8 @@ pub fn info(door: &impl Door) -> Result<Info, Failure> {
     if info.abi_version != ABI_VERSION {
         return Err(Failure::cannot(format!(
             "the loaded module {} speaks version {} of the ABI, this command version \
-             {ABI_VERSION}: load the module that was built with this command (`jifl unload jifl`, \
-             `jifl load`)",
+             {ABI_VERSION}: have both of one version (`apt-get install jifl jifl-dkms`, or `make` \
+             in the source tree), then `jifl unload jifl` and `jifl load`",
             from_name(&info.version),
             info.abi_version
         )));

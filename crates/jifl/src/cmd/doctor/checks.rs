@@ -8,7 +8,8 @@ use jifl_sys::abi::{ABI_VERSION, from_name};
 use jifl_vm::{accel, host as vm_host, kernel};
 
 use super::{Finding, Host, Verdict};
-use crate::base::root;
+use crate::base::environment::VERSION;
+use crate::base::{module, root};
 use crate::session::device;
 
 /// The kernels JIFL is made for.
@@ -32,6 +33,7 @@ pub fn all(host: &Host, tree: Option<&Path>) -> Vec<Finding> {
         ftrace(host, &symbols),
         kprobes(host, &symbols),
         lockdown(host),
+        secure_boot(host),
         signatures(host),
         modules_allowed(host),
         capabilities(host),
@@ -193,10 +195,33 @@ fn lockdown(host: &Host) -> Finding {
     if mode == "none" {
         return ok(what, "none");
     }
-    finding(what, Verdict::Bad, mode).mend(
-        "it forbids changing kernel text: boot with secure boot off and without lockdown=, \
-         or use `jifl vm`",
-    )
+    let cause = if is_secure_boot(host) == Some(true) {
+        "Secure Boot locks this kernel down, and a signed jifl.ko is refused, too: turn Secure Boot \
+         off in the firmware's set-up, or by `mokutil --disable-validation` and a reboot"
+    } else {
+        "it forbids changing kernel text: boot with secure boot off and without lockdown="
+    };
+    finding(what, Verdict::Bad, mode).mend(format!("{cause}; or use `jifl vm`"))
+}
+
+/// Whether the firmware checks what it boots. `None`: the machine has no such firmware, or does
+/// not say. The variable is one byte behind four of attributes (UEFI 2.10, section 3.3).
+fn is_secure_boot(host: &Host) -> Option<bool> {
+    let name = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+    let text = host.read(&format!("/sys/firmware/efi/efivars/{name}"))?;
+    Some(text.ends_with('\u{1}'))
+}
+
+fn secure_boot(host: &Host) -> Finding {
+    let what = "Secure Boot";
+    match is_secure_boot(host) {
+        Some(true) => finding(what, Verdict::Note, "is on").mend(
+            "where the kernel is not locked down, a signed module suffices: `mokutil --import \
+             /var/lib/dkms/mok.pub`, then a reboot, enrols the key with which DKMS signs",
+        ),
+        Some(false) => ok(what, "is off"),
+        None => ok(what, "is not in use"),
+    }
 }
 
 fn signatures(host: &Host) -> Finding {
@@ -206,8 +231,9 @@ fn signatures(host: &Host) -> Finding {
         .as_deref()
     {
         Some("Y") => finding(what, Verdict::Bad, "are enforced").mend(
-            "sign jifl.ko with a key this kernel trusts, or boot without module.sig_enforce \
-             and secure boot, or use `jifl vm`",
+            "sign jifl.ko with a key this kernel trusts (`mokutil --import /var/lib/dkms/mok.pub` \
+             enrols the one with which DKMS signs), or boot without module.sig_enforce and secure \
+             boot, or use `jifl vm`",
         ),
         _ => ok(what, "are not enforced"),
     }
@@ -271,17 +297,23 @@ fn headers(host: &Host) -> Finding {
     ))
 }
 
+/// The module that `jifl load` takes: the source tree's, or the installed one.
 fn built(host: &Host, tree: Option<&Path>) -> Finding {
     let what = "module built";
-    let Some(tree) = tree else {
-        return finding(what, Verdict::Note, "no source tree here to look in")
-            .mend("set JIFL_ROOT to one");
+    let (module, remedy) = match tree {
+        Some(tree) => {
+            let module = root::module(tree, &host.release);
+            (module.exists().then_some(module), "make modules".into())
+        }
+        None => (
+            module::installed(host.top(), &host.release),
+            module::remedy(host.top(), &host.release),
+        ),
     };
-    let module = root::module(tree, &host.release);
-    if module.exists() {
-        return ok(what, module.display().to_string());
+    match module {
+        Some(module) => ok(what, module.display().to_string()),
+        None => finding(what, Verdict::Note, format!("not for {}", host.release)).mend(remedy),
     }
-    finding(what, Verdict::Note, format!("not for {}", host.release)).mend("make modules")
 }
 
 fn loaded(host: &Host) -> Finding {
@@ -293,13 +325,32 @@ fn loaded(host: &Host) -> Finding {
         return ok(what, "yes");
     }
     // `info` checks whether the device opens, and the version of the ABI.
-    let info = device::open().and_then(|door| device::info(&door));
-    match info {
-        Ok(info) => ok(
-            what,
-            format!("{}, ABI {ABI_VERSION}", from_name(&info.version)),
-        ),
+    match device::open().and_then(|door| device::info(&door)) {
+        Ok(info) => of_version(&from_name(&info.version), VERSION),
         Err(failure) => finding(what, Verdict::Bad, "yes, but").mend(failure.message),
+    }
+}
+
+/// About a loaded module whose ABI is this command's.
+fn of_version(module: &str, command: &str) -> Finding {
+    let what = "module loaded";
+    let found = format!("{module}, ABI {ABI_VERSION}");
+    if is_same(module, command) {
+        return ok(what, found);
+    }
+    finding(what, Verdict::Note, found).mend(format!(
+        "this command is {command}: have both of one version (`apt-get install jifl jifl-dkms`), \
+         then `jifl unload jifl` and `jifl load`"
+    ))
+}
+
+/// Whether two versions are the same, as far as both say. Behind a plus stands the commit, which
+/// modules of a source tree do not say.
+fn is_same(one: &str, other: &str) -> bool {
+    match (one.split_once('+'), other.split_once('+')) {
+        (Some(_), Some(_)) | (None, None) => one == other,
+        (Some((base, _)), None) => base == other,
+        (None, Some((base, _))) => base == one,
     }
 }
 
@@ -320,7 +371,9 @@ fn virtual_machine(tree: Option<&Path>) -> Vec<Finding> {
         })
         .map(|kernel| kernel.release)
         .collect();
-    let kernels = if found.is_empty() {
+    let kernels = if tree.is_none() {
+        ok("vm: kernels", "any that `jifl vm --kernel PATH` names")
+    } else if found.is_empty() {
         finding("vm: kernels", Verdict::Note, "none").mend("make setup")
     } else {
         ok("vm: kernels", found.join(", "))
@@ -431,6 +484,53 @@ mod tests {
             assert_eq!(bad(&name, release, &[(path, text)]), [*what]);
         }
         assert_eq!(bad("old", "5.10.0-9-amd64", &[]), ["kernel"]);
+    }
+
+    #[test]
+    fn secure_boot_decides_what_lockdown_needs() {
+        let variable = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+        let locked = ("sys/kernel/security/lockdown", "none [integrity]\n");
+        for (name, value, needs) in [
+            ("secure", "\u{6}\0\0\0\u{1}", "mokutil --disable-validation"),
+            ("insecure", "\u{6}\0\0\0\0", "lockdown="),
+        ] {
+            let tree = Tree::new(name, &[locked, (variable, value)]);
+            let found = lockdown(&Host::made_up(&tree.0, "x86_64", "6.1.0"));
+            assert_eq!(found.verdict, Verdict::Bad);
+            assert!(found.remedy.contains(needs), "{}", found.remedy);
+        }
+    }
+
+    #[test]
+    fn the_installed_module_is_found_without_a_tree() {
+        let release = "6.1.0-9-amd64";
+        let dep = "lib/modules/6.1.0-9-amd64/modules.dep";
+        let tree = Tree::new("built", &[(dep, "updates/dkms/jifl.ko:\n")]);
+        let host = Host::made_up(&tree.0, "x86_64", release);
+        let found = built(&host, None);
+        assert_eq!(found.verdict, Verdict::Ok);
+        assert!(
+            found.found.ends_with("updates/dkms/jifl.ko"),
+            "{}",
+            found.found
+        );
+        assert_eq!(built(&host, Some(&tree.0)).remedy, "make modules");
+    }
+
+    #[test]
+    fn another_version_has_a_remedy() {
+        for (module, command, same) in [
+            ("0.1.0", "0.1.0", true),
+            ("0.1.0", "0.1.0+git7.abc", true),
+            ("0.1.0+git7.abc", "0.1.0", true),
+            ("0.1.0+git7.abc", "0.1.0+git7.abc", true),
+            ("0.1.0+git7.abc", "0.1.0+git8.abd", false),
+            ("0.1.0", "0.2.0+git8.abd", false),
+        ] {
+            let found = of_version(module, command);
+            assert_eq!(found.verdict == Verdict::Ok, same, "{module} {command}");
+            assert_eq!(found.remedy.contains("jifl-dkms"), !same);
+        }
     }
 
     #[test]

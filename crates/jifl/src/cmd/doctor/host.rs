@@ -38,6 +38,11 @@ impl Host {
         self.root == Path::new("/")
     }
 
+    /// Its root directory.
+    pub fn top(&self) -> &Path {
+        &self.root
+    }
+
     /// The text of a file without its last newline; `None` when it cannot be read.
     pub fn read(&self, path: &str) -> Option<String> {
         let text = std::fs::read(self.path(path)).ok()?;
