@@ -26,44 +26,89 @@ pub struct Shape {
     pub width: Option<usize>,
 }
 
-/// Writes what each interval has counted.
-pub struct Live<'a, D: Door> {
-    door: &'a D,
+/// Writes intervals, one after the other.
+pub struct Writer<'a> {
     metrics: &'a [Metric],
     rows: &'a [Row],
-    period: Duration,
     shape: Shape,
-    state: Mutex<State>,
+    sink: Sink,
+    last: Counted,
 }
 
-struct State {
-    sink: Sink,
+impl<'a> Writer<'a> {
+    /// Of these functions. Nothing is written yet.
+    pub fn new(metrics: &'a [Metric], rows: &'a [Row], shape: Shape, sink: Sink) -> Writer<'a> {
+        Writer {
+            metrics,
+            rows,
+            shape,
+            sink,
+            last: Counted::default(),
+        }
+    }
+
+    /// Writes the interval that ends with what was counted until now.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&mut self, now: Counted) -> Result<(), Failure> {
+        let now = now.not_below(&self.last);
+        let since = now.since(&self.last);
+        let is_first = self.last.times.is_empty();
+        let sheet = Sheet::of(self.metrics, self.rows, &since);
+        let seconds = format!("{:.3}", now.rest[TIMES_ELAPSED] as f64 / 1e9);
+        let text = match self.shape.format {
+            Format::Text => {
+                let table = sheet.text(self.shape.limit, self.shape.width);
+                format!("# {seconds} s\n{table}\n")
+            }
+            Format::Csv => {
+                let title = match is_first {
+                    true => format!("seconds,{}", Sheet::titles(self.metrics)),
+                    false => String::new(),
+                };
+                title + &sheet.csv(&format!("{seconds},"))
+            }
+            Format::Json | Format::Ndjson => text::json(&json!({
+                "command": "stat",
+                "until_ns": now.rest[TIMES_ELAPSED],
+                "interval": sheet.objects(),
+            })),
+        };
+        self.last = now;
+        self.sink.write(&text)
+    }
+
+    /// Where more can be written.
+    pub fn sink(self) -> Sink {
+        self.sink
+    }
+}
+
+/// Writes what each interval has counted, while a session of this machine runs.
+pub struct Live<'a, D: Door> {
+    door: &'a D,
+    period: Duration,
+    state: Mutex<State<'a>>,
+}
+
+struct State<'a> {
+    writer: Writer<'a>,
     /// When the next interval is over.
     next: Option<Instant>,
-    last: Counted,
     is_last: bool,
     failure: Option<Failure>,
 }
 
 impl<'a, D: Door> Live<'a, D> {
     /// Of the session of a door.
-    pub fn new(
-        door: &'a D,
-        (metrics, rows): (&'a [Metric], &'a [Row]),
-        period: Duration,
-        shape: Shape,
-        sink: Sink,
-    ) -> Live<'a, D> {
+    pub fn new(door: &'a D, writer: Writer<'a>, period: Duration) -> Live<'a, D> {
         Live {
             door,
-            metrics,
-            rows,
             period,
-            shape,
             state: Mutex::new(State {
-                sink,
+                writer,
                 next: None,
-                last: Counted::default(),
                 is_last: false,
                 failure: None,
             }),
@@ -103,36 +148,11 @@ impl<'a, D: Door> Live<'a, D> {
         self.write(&mut state)?;
         drop(state);
         let state = self.state.into_inner();
-        Ok(state
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .sink)
+        let state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(state.writer.sink())
     }
 
-    fn write(&self, state: &mut State) -> Result<(), Failure> {
-        let now = super::counted(self.door)?.not_below(&state.last);
-        let since = now.since(&state.last);
-        let is_first = state.last.times.is_empty();
-        let sheet = Sheet::of(self.metrics, self.rows, &since);
-        let seconds = format!("{:.3}", now.rest[TIMES_ELAPSED] as f64 / 1e9);
-        let text = match self.shape.format {
-            Format::Text => {
-                let table = sheet.text(self.shape.limit, self.shape.width);
-                format!("# {seconds} s\n{table}\n")
-            }
-            Format::Csv => {
-                let title = match is_first {
-                    true => format!("seconds,{}", Sheet::titles(self.metrics)),
-                    false => String::new(),
-                };
-                title + &sheet.csv(&format!("{seconds},"))
-            }
-            Format::Json | Format::Ndjson => text::json(&json!({
-                "command": "stat",
-                "until_ns": now.rest[TIMES_ELAPSED],
-                "interval": sheet.objects(),
-            })),
-        };
-        state.last = now;
-        state.sink.write(&text)
+    fn write(&self, state: &mut State<'_>) -> Result<(), Failure> {
+        state.writer.write(super::counted(self.door)?)
     }
 }

@@ -2,10 +2,13 @@
 //! `jifl stat`: how often functions are called, and how long tasks are in them: running, blocked,
 //! or runnable.
 
+mod below;
 mod counters;
 mod live;
 pub mod metric;
+mod remote;
 pub mod sheet;
+pub mod source;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,15 +19,17 @@ use jifl_sys::abi::{FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP, TIMES_
 use jifl_sys::device::Door;
 use serde_json::{Value as Json, json};
 
-use self::live::Live;
+use self::live::{Live, Writer};
 use self::metric::{Metric, USUAL};
 use self::sheet::{Counted, Row, Sheet};
+use self::source::Ended;
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
 use crate::cmd::probe::place::{Manner, Places};
 use crate::cmd::probe::word::Word;
 use crate::cmd::probe::{find, note_left_out, settle};
+use crate::cmd::remote::host::Host;
 use crate::expr::At;
 use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
@@ -104,17 +109,21 @@ pub struct StatArgs {
     tasks: Tasks,
 }
 
-/// Runs the command; the result is the exit status.
+/// Runs the command; the result is the exit status. `host`: whose functions; without it those of
+/// this machine.
 ///
 /// # Errors
 /// What is asked for cannot be, or the session is refused.
-pub fn run(args: &StatArgs) -> Result<u8, Failure> {
+pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
     if args.format == Format::Json && args.interval.is_some() {
         return Err(Failure::usage(
             "-i does not go with -f json: give -f ndjson",
         ));
     }
     let asked = read(&args.words)?;
+    if let Some(host) = host {
+        return remote::run(args, &asked, host);
+    }
     let counters = counters::counters(&asked.counters)?;
     let levels = args.context.iter().fold(0, |all, one| all | one.bit());
     let manner = Manner {
@@ -134,6 +143,8 @@ struct Asked {
     metrics: Vec<Metric>,
     /// Those that the metrics name.
     counters: Vec<String>,
+    /// The functions, as words.
+    functions: Vec<String>,
     /// For each function, or glob of functions, the words for its beginning and its ends.
     places: Vec<Word>,
 }
@@ -161,6 +172,7 @@ fn read(words: &[String]) -> Result<Asked, Failure> {
         metrics,
         counters,
         places: both(&names)?,
+        functions: names,
     })
 }
 
@@ -328,18 +340,36 @@ fn observe(
                 limit: args.limit,
                 width,
             };
-            let live = Live::new(&door, (metrics, rows), period, shape, sink);
+            let writer = Writer::new(metrics, rows, shape, sink);
+            let live = Live::new(&door, writer, period);
             let outcome = run(Some(&|| live.turn()), &|| live.last())?;
             sink = live.end()?;
             outcome
         }
     };
-    let counted = counted(&door)?;
-    let sheet = Sheet::of(metrics, rows, &counted);
+    let ended = Ended {
+        counted: counted(&door)?,
+        start_ns: outcome.report.start_ns,
+        end_ns: outcome.report.end_ns,
+        cut_short: outcome.report.cut_short,
+    };
+    write_report(args, metrics, rows, &ended, &mut sink)?;
+    Ok(outcome.exit_status())
+}
+
+/// Writes the report of a session that has ended.
+fn write_report(
+    args: &StatArgs,
+    metrics: &[Metric],
+    rows: &[Row],
+    ended: &Ended,
+    sink: &mut Sink,
+) -> Result<(), Failure> {
+    let sheet = Sheet::of(metrics, rows, &ended.counted);
     match args.format {
         Format::Text => {
-            sink.write(&sheet.text(args.limit, width))?;
-            sink.write(&sheet.notes(args.tasks.begins()))?;
+            sink.write(&sheet.text(args.limit, width(args.output.as_deref())))?;
+            sink.write(&sheet.notes(args.tasks.begins()))
         }
         Format::Csv => {
             if args.interval.is_none() {
@@ -347,26 +377,24 @@ fn observe(
                 sink.write(&sheet.csv(""))?;
             }
             output::note(sheet.notes(args.tasks.begins()).trim_end());
+            Ok(())
         }
-        Format::Json | Format::Ndjson => {
-            sink.write(&text::json(&report(&sheet, &counted, &outcome)))?;
-        }
+        Format::Json | Format::Ndjson => sink.write(&text::json(&report(&sheet, ended))),
     }
-    Ok(outcome.exit_status())
 }
 
 /// The report, for programs.
-fn report(sheet: &Sheet<'_>, counted: &Counted, outcome: &Outcome) -> Json {
-    let [elapsed_ns, unwatched, missed] = counted.rest;
+fn report(sheet: &Sheet<'_>, ended: &Ended) -> Json {
+    let [elapsed_ns, unwatched, missed] = ended.counted.rest;
     json!({
         "command": "stat",
         "functions": sheet.objects(),
         "elapsed_ns": elapsed_ns,
         "unwatched": unwatched,
         "missed": missed,
-        "start_ns": outcome.report.start_ns,
-        "end_ns": outcome.report.end_ns,
-        "cut_short": outcome.report.cut_short,
+        "start_ns": ended.start_ns,
+        "end_ns": ended.end_ns,
+        "cut_short": ended.cut_short,
     })
 }
 

@@ -13,21 +13,17 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use jifl_sys::device::{Device, Door};
 use jifl_sys::os;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use self::app::{App, Asked, Key, LONGEST, SHORTEST};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
-use crate::cmd::probe::place::Manner;
-use crate::cmd::stat::{Looked, both, counted, session};
-use crate::kernel::syscalls::Table;
-use crate::session::device;
-use crate::session::measure;
-use crate::session::scope::{Scope, Tasks};
+use crate::cmd::remote::host::Host;
+use crate::cmd::remote::source::Remote;
+use crate::cmd::stat::source::{Below, Kernel, Plan, Running, Source};
+use crate::session::scope::Tasks;
 use crate::show::output;
 
 /// Arguments of `jifl top`.
@@ -59,11 +55,12 @@ pub struct TopArgs {
     tasks: Tasks,
 }
 
-/// Runs the command; the result is the exit status.
+/// Runs the command; the result is the exit status. `host`: whose functions; without it those of
+/// this machine.
 ///
 /// # Errors
 /// There is no terminal, or the session is refused.
-pub fn run(args: &TopArgs) -> Result<u8, Failure> {
+pub fn run(args: &TopArgs, host: Option<Host>) -> Result<u8, Failure> {
     if args.tasks.begins() {
         return Err(Failure::usage(
             "top watches what runs: give `jifl stat ... -- CMD` the command, or -p its process",
@@ -79,17 +76,21 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         [] => "where tasks commonly are".to_owned(),
         words => words.join(" "),
     };
+    let source: Box<dyn Source> = match host {
+        Some(host) => Box::new(Remote::new(host, SHORTEST)),
+        None => Box::new(Kernel),
+    };
     let interrupt = os::catch_interrupts()
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
     interrupt
         .set_nonblocking(true)
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
-    let scope = args.tasks.scope();
     let mut top = Top {
         terminal: ratatui::init(),
         interrupt,
         end: None,
-        scope,
+        source: source.as_ref(),
+        tasks: args.tasks.clone(),
         yes: args.yes,
         utf8: is_utf8(),
         period: args.interval.clamp(SHORTEST, LONGEST),
@@ -116,11 +117,12 @@ fn is_utf8() -> bool {
 }
 
 /// The terminal, and what does not change while functions are looked at.
-struct Top {
+struct Top<'a> {
     terminal: DefaultTerminal,
     interrupt: UnixStream,
     end: Option<Instant>,
-    scope: Scope,
+    source: &'a dyn Source,
+    tasks: Tasks,
     yes: bool,
     utf8: bool,
     period: Duration,
@@ -134,54 +136,58 @@ enum Left {
     Ended,
 }
 
-impl Top {
+impl Top<'_> {
     /// Looks at functions. What is looked at already stays so meanwhile.
     fn look(&mut self, names: &[String], title: String, lenient: bool) -> Result<Left, Failure> {
         self.say(&format!("jifl top {title}: setting up"))?;
-        let manner = Manner {
+        let plan = Plan {
+            functions: names.to_vec(),
+            tasks: self.tasks.clone(),
             confirmed: self.yes,
-            programs: true,
             lenient,
+            ..Plan::default()
         };
-        let Looked {
-            mut session,
-            rows,
-            left_out,
-        } = session(&both(names)?, manner, 0)?;
-        let below = roots::below(&rows)?;
-        self.scope.apply(&mut session)?;
-        let door = device::open()?;
-        let calls = Table::all();
-        let mut app = App::new(title, rows, self.period);
-        app.message = left_out;
-        let (_, left) = measure::measure(&door, session, &calls, |_| {
-            let time = self.scope.time();
-            self.end = self.end.or_else(|| time.map(|time| Instant::now() + time));
-            loop {
-                match self.watch(&door, &mut app)? {
-                    Asked::Down(row) => {
-                        let name = row.shown();
-                        let names = &below[&row.address];
-                        if names.is_empty() {
-                            app.message = format!("{name} calls no function directly");
-                            continue;
-                        }
-                        match self.look(names, format!("below {name}"), true) {
-                            Ok(Left::Quit) => return Ok(Left::Quit),
-                            Ok(Left::Up) => {}
-                            Ok(Left::Ended) => {
-                                app.message = format!("the session below {name} was ended");
-                            }
-                            Err(failure) => app.message = failure.message,
-                        }
-                    }
-                    Asked::Up => return Ok(Left::Up),
-                    Asked::Ended => return Ok(Left::Ended),
-                    _ => return Ok::<Left, Failure>(Left::Quit),
-                }
-            }
-        })?;
+        let opened = self.source.open(&plan)?;
+        let below = opened.below(false)?;
+        let mut app = App::new(title, opened.rows().to_vec(), self.period);
+        app.message = opened.left_out().to_owned();
+        let mut left = Ok(Left::Quit);
+        opened.run(&mut |running| left = self.go_about(running, &mut app, &below))?;
         left
+    }
+
+    /// Shows what a session counts, and what is below its functions, until that is left.
+    fn go_about(
+        &mut self,
+        running: &dyn Running,
+        app: &mut App,
+        below: &Below,
+    ) -> Result<Left, Failure> {
+        let time = self.tasks.time();
+        self.end = self.end.or_else(|| time.map(|time| Instant::now() + time));
+        loop {
+            match self.watch(running, app)? {
+                Asked::Down(row) => {
+                    let name = row.shown();
+                    let names = below.get(&row.target).map_or(&[][..], Vec::as_slice);
+                    if names.is_empty() {
+                        app.message = format!("{name} calls no function directly");
+                        continue;
+                    }
+                    match self.look(names, format!("below {name}"), true) {
+                        Ok(Left::Quit) => return Ok(Left::Quit),
+                        Ok(Left::Up) => {}
+                        Ok(Left::Ended) => {
+                            app.message = format!("the session below {name} was ended");
+                        }
+                        Err(failure) => app.message = failure.message,
+                    }
+                }
+                Asked::Up => return Ok(Left::Up),
+                Asked::Ended => return Ok(Left::Ended),
+                _ => return Ok(Left::Quit),
+            }
+        }
     }
 
     fn failed(error: &std::io::Error) -> Failure {
@@ -205,7 +211,7 @@ impl Top {
     }
 
     /// Shows intervals until something is asked for that is not done here.
-    fn watch(&mut self, door: &Device, app: &mut App) -> Result<Asked, Failure> {
+    fn watch(&mut self, running: &dyn Running, app: &mut App) -> Result<Asked, Failure> {
         let mut next = Instant::now() + app.period;
         let mut screen = self.draw(app)?;
         loop {
@@ -213,11 +219,11 @@ impl Top {
             if self.end.is_some_and(|end| now >= end) || self.is_interrupted() {
                 return Ok(Asked::Quit);
             }
-            if has_ended(door) {
+            if running.has_ended() {
                 return Ok(Asked::Ended);
             }
             if now >= next {
-                app.take(counted(door)?);
+                app.take(running.counted()?);
                 next = now + app.period;
                 screen = self.draw(app)?;
             }
@@ -252,19 +258,6 @@ impl Top {
     fn is_interrupted(&mut self) -> bool {
         self.interrupt.read(&mut [0; 1]).is_ok()
     }
-}
-
-/// Has somebody else ended the session?
-fn has_ended(door: &Device) -> bool {
-    let Some(fd) = door.poll_fd() else {
-        return false;
-    };
-    let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut events, Some(&at_once)).is_ok() && !events[0].revents().is_empty()
 }
 
 /// Writes the screen to a file in the current directory. What there is to say.
