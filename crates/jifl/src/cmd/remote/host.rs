@@ -41,7 +41,7 @@ pub struct HostArgs {
 /// A daemon.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// As it was given.
+    /// What it is called in messages.
     pub name: String,
     /// The way there.
     pub way: Way,
@@ -102,10 +102,12 @@ impl HostArgs {
                 own.clone_from(given);
             }
         }
-        Ok(Some(Host {
-            name: name.clone(),
-            way: entry.way()?,
-        }))
+        let way = entry.way()?;
+        let name = match &way {
+            Way::Unix(path) if is_url => format!("unix:{}", path.display()),
+            _ => name.clone(),
+        };
+        Ok(Some(Host { name, way }))
     }
 }
 

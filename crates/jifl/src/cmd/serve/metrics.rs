@@ -93,8 +93,8 @@ fn of_session(watch: &Arc<Watch>, shown: &mut Shown) -> Option<OfSession> {
     let own = vec![("session", watch.id.to_string())];
     let labels = |function: &str, module: &str| {
         let mut all = own.clone();
-        all.push(("function", function.to_owned()));
-        all.push(("module", module.to_owned()));
+        all.push(("function", escaped(function)));
+        all.push(("module", escaped(module)));
         all
     };
     let mut series = Vec::new();
@@ -133,6 +133,12 @@ fn of_session(watch: &Arc<Watch>, shown: &mut Shown) -> Option<OfSession> {
         series,
         others: number,
     })
+}
+
+/// A label's value as the format has it; the encoder writes it as it is.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
 }
 
 /// The rows of a session that have series of their own: with those that now get one.
@@ -285,6 +291,9 @@ fn counter<'a>(
 ) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
     for (labels, value) in values {
+        if labels.is_empty() {
+            return ConstCounter::new(value).encode(metric);
+        }
         ConstCounter::new(value).encode(metric.encode_family(labels)?)?;
     }
     Ok(())
@@ -297,6 +306,9 @@ fn gauge<'a>(
 ) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
     for (labels, value) in values {
+        if labels.is_empty() {
+            return ConstGauge::new(value).encode(metric);
+        }
         ConstGauge::new(value).encode(metric.encode_family(labels)?)?;
     }
     Ok(())
@@ -334,7 +346,7 @@ mod tests {
 
     #[test]
     fn the_text_is_openmetrics() {
-        let labels = vec![("session", "1".to_owned()), ("function", "f\"x".to_owned())];
+        let labels = vec![("session", "1".to_owned()), ("function", escaped("f\"x"))];
         let time = Time {
             calls: 7,
             cpu_ns: 1_500_000_000,
@@ -357,7 +369,7 @@ mod tests {
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         for line in [
-            "# HELP jifl_function_calls Calls that began.",
+            "# HELP jifl_function_calls Calls that began",
             "# TYPE jifl_function_calls counter",
             "jifl_function_calls_total{session=\"1\",function=\"f\\\"x\"} 7.0",
             "# UNIT jifl_function_time_seconds seconds",

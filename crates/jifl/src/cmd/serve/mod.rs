@@ -273,3 +273,64 @@ fn tell_systemd(state: &str) {
         let _ = socket.send_to_addr(state.as_bytes(), &address);
     }
 }
+
+#[cfg(test)]
+mod args_tests {
+    use super::*;
+    use crate::base::parse::{check, parse};
+
+    #[test]
+    fn the_documented_lines_parse() {
+        check::<ServeArgs>(
+            &[
+                "",
+                "--group jifl",
+                "--listen 10.0.0.5:7443 --cert host.crt --key host.key --client-ca ca.crt",
+                "--page 127.0.0.1:7480 --metrics 127.0.0.1:9480",
+            ],
+            &[
+                "--listen 10.0.0.5:7443",
+                "--listen 10.0.0.5",
+                "--cert a",
+                "--max-clients 0",
+                "--page localhost",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_tls_only_loopback_is_served() {
+        for (line, has_tls, is_taken) in [
+            ("--page 127.0.0.1:1 --metrics [::1]:2", false, true),
+            ("--page 0.0.0.0:1", false, false),
+            ("--page 0.0.0.0:1", true, false),
+            ("--metrics 10.0.0.5:1", false, false),
+            ("--metrics 10.0.0.5:1", true, true),
+        ] {
+            let args: ServeArgs = parse(line).unwrap();
+            let checked = check_addresses(&args, has_tls);
+            assert_eq!(checked.is_ok(), is_taken, "{line}");
+            if let Err(failure) = checked {
+                assert!(
+                    failure.message.contains("give 127.0.0.1:1"),
+                    "{}",
+                    failure.message
+                );
+            }
+        }
+        let args: ServeArgs = parse("--cert a --key b").unwrap();
+        assert!(tls_of(&args).unwrap_err().message.contains("--client-ca"));
+    }
+
+    #[test]
+    fn a_group_is_a_name_or_a_number() {
+        let text = "root:x:0:\njifl:x:988:alice,bob\nshort\n";
+        assert_eq!(group_in(text, "jifl"), Some(988));
+        assert_eq!(group_in(text, "jif"), None);
+        assert_eq!(group("123").unwrap(), 123);
+        let failure = group("no-such-group-here").unwrap_err();
+        assert!(failure.message.contains("groupadd"), "{}", failure.message);
+        assert_eq!(token().unwrap().len(), 48);
+        assert_ne!(token().unwrap(), token().unwrap());
+    }
+}

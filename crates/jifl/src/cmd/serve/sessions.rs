@@ -287,7 +287,7 @@ impl Sessions {
         let (first, answer) = oneshot::channel();
         let own = Arc::clone(self);
         let spawned = thread::Builder::new()
-            .name(format!("session {id}"))
+            .name("jifl serve".into())
             .spawn(move || {
                 let _gone = Gone(&own, id);
                 own.carry_out(id, who, order, &understood, first);
