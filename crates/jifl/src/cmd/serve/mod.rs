@@ -108,7 +108,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         clients: args.max_clients as usize,
         ..Limits::default()
     };
-    let sessions = Sessions::new(Box::new(Kernel), Audit::default(), limits.grace);
+    let sessions = Sessions::new(Box::new(Kernel::of_many()), Audit::default(), limits.grace);
     let hub = Hub::new(sessions, limits, args.variables, Box::new(hub::functions));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

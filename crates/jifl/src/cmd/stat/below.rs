@@ -3,28 +3,20 @@
 
 use std::collections::HashMap;
 
-use jifl_code::running::Memory;
-
 use super::sheet::Row;
 use super::source::Below;
-use crate::base::exit::Failure;
 use crate::cmd::probe::code::{Code, Parts};
 use crate::kernel::functions::{Function, Functions};
-use crate::kernel::memory::Kcore;
+use crate::kernel::memory::Memory;
 use crate::kernel::symbols::Symbols;
 
 /// For each row the functions that it calls directly, as words. It is looked up before a session
 /// begins: breakpoints hide instructions then. `by_name`: the words are names, which may mean
-/// several functions. Otherwise they are addresses.
-///
-/// # Errors
-/// The kernel's memory cannot be read.
-pub fn of(rows: &[Row], by_name: bool) -> Result<Below, Failure> {
+/// several functions. Otherwise they are addresses. `memory`: the kernel's.
+pub fn of(rows: &[Row], by_name: bool, memory: &mut dyn Memory) -> Below {
     let symbols = Symbols::of_kernel();
     let functions = Functions::of_kernel();
     let parts = Parts::of(&symbols);
-    let mut memory = Kcore::open()?;
-    let memory: &mut dyn Memory = &mut memory;
     let mut all = HashMap::new();
     for row in rows {
         let function = functions.at(row.address);
@@ -37,5 +29,5 @@ pub fn of(rows: &[Row], by_name: bool) -> Result<Below, Failure> {
         };
         all.insert(row.target, known.map(word).collect());
     }
-    Ok(all)
+    all
 }

@@ -28,9 +28,10 @@ use crate::base::exit::Failure;
 use crate::cmd::count::Context;
 use crate::cmd::probe::place::{Manner, Places};
 use crate::cmd::probe::word::Word;
-use crate::cmd::probe::{find, note_left_out, settle};
+use crate::cmd::probe::{find_in, note_left_out, settle};
 use crate::cmd::remote::host::Host;
 use crate::expr::At;
+use crate::kernel::memory::{Kcore, Memory};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
@@ -131,7 +132,7 @@ pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
         programs: true,
         lenient: false,
     };
-    let mut looked = session(&asked.places, manner, levels)?;
+    let mut looked = session(&asked.places, manner, levels, &mut Kcore::open()?)?;
     looked.session.counters = counters;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
@@ -217,13 +218,18 @@ pub struct Looked {
 }
 
 /// The session about these functions. `words`: two for each function or glob, as
-/// [`both`] makes them.
+/// [`both`] makes them. `memory`: the kernel's.
 ///
 /// # Errors
 /// They mean no function that can be looked at, or too many.
-pub fn session(words: &[Word], manner: Manner, levels: u32) -> Result<Looked, Failure> {
+pub fn session(
+    words: &[Word],
+    manner: Manner,
+    levels: u32,
+    memory: &mut dyn Memory,
+) -> Result<Looked, Failure> {
     let symbols = Symbols::of_kernel();
-    let mut places = find(words, None, manner, &symbols)?;
+    let mut places = find_in(words, None, manner, &symbols, memory)?;
     let all = places.targets.len();
     whole(&mut places, words);
     places.targets = with_places(std::mem::take(&mut places.targets), &mut places.splices);

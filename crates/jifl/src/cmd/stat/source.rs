@@ -3,6 +3,7 @@
 //! shows rows, and the daemon itself, know no more than this.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jifl_sys::device::{Device, Door};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -11,6 +12,8 @@ use super::sheet::{Counted, Row};
 use super::{Looked, below, both, counted, counters, session};
 use crate::base::exit::Failure;
 use crate::cmd::probe::place::Manner;
+use crate::kernel::beneath::{Beneath, Held, Over};
+use crate::kernel::memory::{Kcore, Memory};
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::{self, Session};
@@ -95,7 +98,38 @@ pub struct Ended {
 }
 
 /// The module of this machine.
-pub struct Kernel;
+#[derive(Default)]
+pub struct Kernel {
+    /// What breakpoints of its sessions hide; without it their functions are not looked at again.
+    beneath: Option<Arc<Beneath>>,
+}
+
+impl Kernel {
+    /// One whose sessions may be about the same functions.
+    pub fn of_many() -> Kernel {
+        Kernel {
+            beneath: Some(Arc::default()),
+        }
+    }
+}
+
+/// What will be looked at, in the module.
+struct OfModule {
+    looked: Looked,
+    beneath: Option<(Arc<Beneath>, Held)>,
+}
+
+/// The kernel's memory, without breakpoints of these sessions.
+fn memory(beneath: Option<&Arc<Beneath>>) -> Result<Box<dyn Memory>, Failure> {
+    let memory = Kcore::open()?;
+    Ok(match beneath {
+        None => Box::new(memory),
+        Some(beneath) => Box::new(Over {
+            memory,
+            beneath: Arc::clone(beneath),
+        }),
+    })
+}
 
 impl Source for Kernel {
     fn open(&self, plan: &Plan) -> Result<Box<dyn Opened>, Failure> {
@@ -105,29 +139,46 @@ impl Source for Kernel {
             programs: true,
             lenient: plan.lenient,
         };
-        let mut looked = session(&both(&plan.functions)?, manner, plan.levels)?;
+        let mut memory = memory(self.beneath.as_ref())?;
+        let words = both(&plan.functions)?;
+        let mut looked = session(&words, manner, plan.levels, memory.as_mut())?;
         looked.session.counters = counters;
         plan.tasks.scope().apply(&mut looked.session)?;
-        Ok(Box::new(looked))
+        let beneath = self.beneath.as_ref().map(|beneath| {
+            // A jump to a door stands at the beginning, or behind its endbr64.
+            let begins = looked.rows.iter().map(|row| row.address);
+            let doors = begins.flat_map(|begin| [begin, begin + 4]);
+            let places = looked.session.splices.iter().map(|one| one.address);
+            let held = beneath.remember(places.chain(doors), memory.as_mut());
+            (Arc::clone(beneath), held)
+        });
+        Ok(Box::new(OfModule { looked, beneath }))
     }
 }
 
-impl Opened for Looked {
+impl Opened for OfModule {
     fn rows(&self) -> &[Row] {
-        &self.rows
+        &self.looked.rows
     }
 
     fn left_out(&self) -> &str {
-        &self.left_out
+        &self.looked.left_out
     }
 
     fn below(&self, by_name: bool) -> Result<Below, Failure> {
-        below::of(&self.rows, by_name)
+        let beneath = self.beneath.as_ref().map(|(beneath, _)| beneath);
+        let mut memory = memory(beneath)?;
+        Ok(below::of(&self.looked.rows, by_name, memory.as_mut()))
     }
 
     fn run(self: Box<Self>, meanwhile: &mut dyn FnMut(&dyn Running)) -> Result<Ended, Failure> {
+        let OfModule { looked, beneath } = *self;
         let door = device::open()?;
-        run(&door, self.session, meanwhile)
+        let ended = run(&door, looked.session, meanwhile);
+        // The breakpoints go with the session: before they are forgotten.
+        drop(door);
+        drop(beneath);
+        ended
     }
 }
 

@@ -78,7 +78,7 @@ pub fn run(args: &TopArgs, host: Option<Host>) -> Result<u8, Failure> {
     };
     let source: Box<dyn Source> = match host {
         Some(host) => Box::new(Remote::new(host, SHORTEST)),
-        None => Box::new(Kernel),
+        None => Box::new(Kernel::default()),
     };
     let interrupt = os::catch_interrupts()
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
