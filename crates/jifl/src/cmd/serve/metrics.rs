@@ -57,7 +57,9 @@ struct OfSession {
 /// All of it.
 #[derive(Debug)]
 struct Snapshot {
+    /// Those that have been read.
     sessions: Vec<OfSession>,
+    running: u64,
     clients: u64,
     turned_away: u64,
     dropped: u64,
@@ -77,6 +79,7 @@ pub fn text(hub: &Hub, shown: &mut Shown) -> Result<String, fmt::Error> {
             .iter()
             .filter_map(|one| of_session(one, shown))
             .collect(),
+        running: running.len() as u64,
         clients: hub.clients() as u64,
         turned_away: hub.turned_away.load(Ordering::Relaxed),
         dropped: hub.sessions.dropped.load(Ordering::Relaxed),
@@ -217,7 +220,7 @@ impl Collector for Snapshot {
         gauge(
             encoder,
             ("jifl_serve_sessions", "Sessions that run", None),
-            only(all.len() as u64),
+            only(self.running),
         )?;
         gauge(
             encoder,
@@ -360,6 +363,7 @@ mod tests {
                 series: vec![Series { labels, time }],
                 others: 5,
             }],
+            running: 2,
             clients: 1,
             turned_away: 0,
             dropped: 6,
@@ -382,7 +386,7 @@ mod tests {
             "# UNIT jifl_session_elapsed_seconds seconds",
             "jifl_session_elapsed_seconds{session=\"1\"} 2.0",
             "jifl_session_others{session=\"1\"} 5.0",
-            "jifl_serve_sessions 1.0",
+            "jifl_serve_sessions 2.0",
             "jifl_serve_dropped_samples_total 6.0",
         ] {
             assert!(text.lines().any(|own| own == line), "{line}\nin\n{text}");
