@@ -14,7 +14,8 @@ use serde_json::Value as Json;
 use super::client::Client;
 use super::host::Host;
 use crate::base::exit::Failure;
-use crate::cmd::serve::wire::{Begun, Order, Refusal, Rows};
+use crate::cmd::serve::order::Order;
+use crate::cmd::serve::wire::{Begun, Refusal, Rows};
 use crate::cmd::stat::sheet::{Counted, Row};
 use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 

@@ -15,11 +15,12 @@ use serde_json::{Value as Json, json};
 
 use super::audit::one_line;
 use super::hub::Hub;
+use super::order::{BODY_MAX, Order};
 use super::page;
-use super::sessions::{Watch, Why};
 use super::sse::Events;
+use super::watch::{Watch, Why};
 use super::who::Who;
-use super::wire::{BODY_MAX, Order, Refusal, VERSION};
+use super::wire::{Refusal, VERSION};
 use crate::base::exit::{CANNOT, Failure, LIMIT, USAGE};
 
 /// The body of an answer.

@@ -20,7 +20,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::hub::Hub;
-use super::sessions::Watch;
+use super::watch::Watch;
 use crate::cmd::stat::metric::wall;
 use crate::cmd::stat::sheet::Counted;
 

@@ -8,6 +8,7 @@ mod hub;
 mod limits;
 mod listen;
 mod metrics;
+pub mod order;
 mod page;
 mod queue;
 mod sessions;
@@ -15,6 +16,7 @@ pub mod sse;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+mod watch;
 mod who;
 pub mod wire;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame};
 
 use super::queue::{Queue, Sample};
-use super::sessions::Reader;
+use super::watch::Reader;
 
 /// What is sent when there is no event, so that a connection that is lost shows.
 const ALIVE: &[u8] = b": alive\n\n";

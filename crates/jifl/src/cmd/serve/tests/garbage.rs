@@ -10,8 +10,8 @@ use super::daemon::{PATIENCE, hub};
 use crate::cmd::serve::http::Serves;
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::listen::connection;
+use crate::cmd::serve::order::Order;
 use crate::cmd::serve::who::Who;
-use crate::cmd::serve::wire::Order;
 
 /// How long each part goes on.
 const TIME: Duration = Duration::from_millis(700);

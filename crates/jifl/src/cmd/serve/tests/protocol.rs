@@ -9,7 +9,7 @@ use super::daemon::{Daemon, PATIENCE, ask, read_until, split};
 use crate::base::exit::{CANNOT, FAILED, USAGE};
 use crate::cmd::remote::client::Client;
 use crate::cmd::remote::source::{Event, Remote, Session, order};
-use crate::cmd::serve::wire::Order;
+use crate::cmd::serve::order::Order;
 use crate::cmd::stat::source::{Plan, Source};
 
 fn plan(words: &[&str]) -> Plan {

@@ -23,8 +23,8 @@ use crate::cmd::remote::source::{Event, Session};
 use crate::cmd::serve::http::{Serves, answer};
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::listen::Listener;
+use crate::cmd::serve::order::Order;
 use crate::cmd::serve::tls::{self, Pair};
-use crate::cmd::serve::wire::Order;
 
 /// An authority, with a folder for its files.
 struct Authority {
