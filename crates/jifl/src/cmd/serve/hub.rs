@@ -11,6 +11,7 @@ use super::http::{Answer, plain};
 use super::limits::Limits;
 use super::metrics::{self, Shown};
 use super::sessions::Sessions;
+use super::who::Who;
 use crate::base::exit::Failure;
 use crate::kernel::functions::Functions;
 use crate::kernel::pattern::Pattern;
@@ -19,7 +20,7 @@ use crate::kernel::pattern::Pattern;
 const NAMES_MAX: usize = 1000;
 
 /// What lists functions that a word means.
-pub type Lister = Box<dyn Fn(&str) -> Result<Json, Failure> + Send + Sync>;
+pub type Lister = Box<dyn Fn(&str) -> Result<Json, Failure> + Send>;
 
 /// What connections share.
 pub struct Hub {
@@ -31,9 +32,11 @@ pub struct Hub {
     pub kernel: String,
     /// All clients may count variables of the kernel.
     pub variables: bool,
-    /// Lists functions.
-    pub functions: Lister,
+    /// Lists functions. Lists are large: one at a time is made.
+    functions: Mutex<Lister>,
     clients: AtomicUsize,
+    /// Of them, those of whom nobody knows who they are before they ask something.
+    unproven: AtomicUsize,
     /// Clients that were refused because there were too many.
     pub turned_away: AtomicU64,
     shown: Mutex<Shown>,
@@ -48,11 +51,21 @@ impl Hub {
             limits,
             kernel: release.unwrap_or_default().trim().to_owned(),
             variables,
-            functions,
+            functions: Mutex::new(functions),
             clients: AtomicUsize::new(0),
+            unproven: AtomicUsize::new(0),
             turned_away: AtomicU64::new(0),
             shown: Mutex::default(),
         }
+    }
+
+    /// The functions that a word means.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn list(&self, word: &str) -> Result<Json, Failure> {
+        let lister = self.functions.lock();
+        (lister.unwrap_or_else(PoisonError::into_inner))(word)
     }
 
     /// Connections that are served now.
@@ -60,11 +73,19 @@ impl Hub {
         self.clients.load(Ordering::Relaxed)
     }
 
-    /// Room for one more connection, for as long as the result lives; `None`: there is none.
-    pub fn admit(self: &Arc<Hub>) -> Option<Slot> {
+    /// Room for one more connection, for as long as the result lives; `None`: there is none. Those
+    /// of whom nobody knows who they are get half of the room, so that they cannot keep out others.
+    pub fn admit(self: &Arc<Hub>, who: &Who) -> Option<Slot> {
+        let slot = Slot {
+            hub: Arc::clone(self),
+            is_unproven: matches!(who, Who::Page { .. } | Who::Unknown { .. }),
+        };
         let before = self.clients.fetch_add(1, Ordering::Relaxed);
-        let slot = Slot(Arc::clone(self));
-        if before < self.limits.clients {
+        let unproven = self
+            .unproven
+            .fetch_add(usize::from(slot.is_unproven), Ordering::Relaxed);
+        let has_room = !slot.is_unproven || unproven < self.limits.clients.div_ceil(2);
+        if before < self.limits.clients && has_room {
             return Some(slot);
         }
         self.turned_away.fetch_add(1, Ordering::Relaxed);
@@ -85,11 +106,16 @@ impl Hub {
 }
 
 /// Room for a connection.
-pub struct Slot(Arc<Hub>);
+pub struct Slot {
+    hub: Arc<Hub>,
+    is_unproven: bool,
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+        self.hub.clients.fetch_sub(1, Ordering::Relaxed);
+        let unproven = usize::from(self.is_unproven);
+        self.hub.unproven.fetch_sub(unproven, Ordering::Relaxed);
     }
 }
 

@@ -216,7 +216,7 @@ fn spawn<S>(hub: &Arc<Hub>, told: &Arc<AtomicUsize>, stream: S, who: Who, serves
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let slot = hub.admit();
+    let slot = hub.admit(&who);
     if slot.is_some() {
         let hub = Arc::clone(hub);
         tokio::spawn(async move { connection(hub, slot, stream, who, serves).await });

@@ -119,7 +119,7 @@ async fn any_bytes_are_a_request_or_none() {
         };
         let served = tokio::spawn(connection(
             Arc::clone(&hub),
-            hub.admit(),
+            hub.admit(&who),
             server,
             who.clone(),
             serves,

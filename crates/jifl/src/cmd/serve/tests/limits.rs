@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::daemon::{Daemon, read_until};
+use super::daemon::{Daemon, hub, read_until};
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::sessions::SESSIONS_MAX;
+use crate::cmd::serve::who::Who;
 
 fn none() -> Vec<crate::cmd::serve::listen::Listener> {
     Vec::new()
@@ -39,6 +40,27 @@ fn one_client_too_many_is_told_so() {
     daemon.wait_for("room", |daemon| daemon.hub.clients() == 1);
     assert_eq!(daemon.ask("GET /v1/info HTTP/1.1", "").0, 200);
     drop(second);
+}
+
+#[tokio::test]
+async fn strangers_keep_nobody_out() {
+    let limits = Limits {
+        clients: 4,
+        ..Limits::default()
+    };
+    let (hub, ..) = hub(limits);
+    let from = "127.0.0.1:9".parse().unwrap();
+    let (stranger, page) = (Who::Unknown { from }, Who::Page { from });
+    let known = Who::Local { uid: 7, pid: None };
+    let strangers = [hub.admit(&stranger), hub.admit(&page)];
+    assert!(strangers.iter().all(Option::is_some));
+    assert!(hub.admit(&stranger).is_none() && hub.admit(&page).is_none());
+    let both = [hub.admit(&known), hub.admit(&known)];
+    assert!(both.iter().all(Option::is_some) && hub.admit(&known).is_none());
+    drop(strangers);
+    assert!(hub.admit(&page).is_some());
+    drop(both);
+    assert_eq!(hub.clients(), 0);
 }
 
 #[test]
