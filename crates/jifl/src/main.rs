@@ -14,9 +14,11 @@ mod order;
 mod session;
 mod show;
 
+use base::exit::Failure;
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
-    merge, plugin, probe, prof, read, record, replace, report, stat, status, top, trace, vm, why,
+    merge, plugin, probe, prof, read, record, remote, replace, report, serve, stat, status, top,
+    trace, vm, why,
 };
 use show::output;
 
@@ -31,6 +33,8 @@ Exit status: 0 done, 1 failed, 2 usage, 3 this machine cannot (`jifl doctor` say
 4 stopped by a limit. With -- CMD: CMD's own."
 )]
 struct Cli {
+    #[command(flatten)]
+    host: remote::host::HostArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -53,6 +57,8 @@ enum Command {
     Stat(stat::StatArgs),
     /// Show live in which functions tasks are
     Top(top::TopArgs),
+    /// Serve what stat and top show: to other users, other machines, a page, metrics
+    Serve(serve::ServeArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
     /// Show which locks system calls wait for, and which cmpxchg they retry
@@ -127,15 +133,43 @@ fn main() -> ExitCode {
     if std::process::id() == 1 && std::env::args_os().next().is_some_and(|arg| arg == "/init") {
         jifl_vm::guest::main();
     }
-    let result = match Cli::parse().command {
+    let cli = Cli::parse();
+    let result = match cli.host.host() {
+        Ok(Some(host)) => run_on(host, cli.command),
+        Ok(None) => run(cli.command),
+        Err(failure) => Err(failure),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            output::note(&format!("jifl: {}", failure.message));
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+/// Runs a command that is about a daemon's machine.
+fn run_on(host: remote::host::Host, command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Stat(args) => stat::run(&args, Some(&host)),
+        Command::Top(args) => top::run(&args, Some(host)),
+        _ => Err(Failure::usage(
+            "--host goes with stat and top: all else is about the machine it runs on (ssh)",
+        )),
+    }
+}
+
+fn run(command: Command) -> Result<u8, Failure> {
+    match command {
         Command::Count(args) => count::run(args),
         Command::Trace(args) => trace::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
         Command::Probe(args) => probe::run(&args),
-        Command::Stat(args) => stat::run(&args),
-        Command::Top(args) => top::run(&args),
+        Command::Stat(args) => stat::run(&args, None),
+        Command::Top(args) => top::run(&args, None),
+        Command::Serve(args) => serve::run(&args),
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Mem(args) => mem::run(&args),
@@ -166,12 +200,5 @@ fn main() -> ExitCode {
         Command::BenchPeers(args) => bench::run_peers(&args),
         Command::CheckStructure(args) => analyze::run_check(&args),
         Command::DeadPlaces(args) => analyze::run_dead(&args),
-    };
-    match result {
-        Ok(status) => ExitCode::from(status),
-        Err(failure) => {
-            output::note(&format!("jifl: {}", failure.message));
-            ExitCode::from(failure.status)
-        }
     }
 }

@@ -26,11 +26,11 @@ class Screen:
 
     servers = 0
 
-    def __init__(self, *words):
+    def __init__(self, *words, host=""):
         Screen.servers += 1
         self.server = ["tmux", "-u", "-L", f"server-{Screen.servers}"]
         (HERE / "end").unlink(missing_ok=True)
-        self.tmux("new-session", "-d", "-x", "80", "-y", "24", f"jifl top {' '.join(words)}; echo $? >end")
+        self.tmux("new-session", "-d", "-x", "80", "-y", "24", f"jifl {host} top {' '.join(words)}; echo $? >end")
 
     def run(self, *words):
         return subprocess.run([*self.server, *words], env=ENVIRONMENT, cwd=HERE, capture_output=True, text=True, check=False)
@@ -186,6 +186,28 @@ def at_once():
     screen.ends("killed", 128 + signal.SIGKILL)
 
 
+def of_a_daemon():
+    """The same of sessions that `jifl serve` runs, down to what a function calls."""
+    daemon = subprocess.Popen(["jifl", "serve"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for("the daemon", lambda: os.path.exists("/run/jifl/jifl.sock"), timeout=120)
+    screen = Screen("fn:ksys_read", "-n", "cat", "-i", "500ms", host="--host unix:")
+    screen.shows("a daemon's function", r"^ksys_read +4\.000")
+    screen.keys("Enter")
+    screen.shows("what it calls there", r"^vfs_read +4\.000")
+    same("two sessions there", len(status()["sessions"]), 2)
+    screen.keys("BSpace")
+    screen.shows("back there", r"^ksys_read +4\.000")
+    wait_for("the end of what is below", lambda: len(status()["sessions"]) == 1)
+    screen.keys("q")
+    screen.ends("q of a daemon's")
+    screen = Screen("fn:ksys_read", host="--host unix:")
+    screen.shows("another", r"^ksys_read")
+    same("its session is detached", run("jifl", "detach").returncode, 0)
+    screen.ends("detached there", 4)
+    daemon.terminate()
+    same("the daemon ends", daemon.wait(timeout=120), 0)
+
+
 def refused():
     for words, why in {("fn:vfs_read",): "needs a terminal", ("--", "ls"): "jifl stat ... -- CMD"}.items():
         end = run("jifl", "top", *words, stdin=subprocess.DEVNULL)
@@ -198,7 +220,7 @@ def top():
     HERE.mkdir()
     mark = log_mark()
     them = readers()
-    for part in (keys_and_figures, objects, down_and_up, at_once, refused):
+    for part in (keys_and_figures, objects, down_and_up, at_once, of_a_daemon, refused):
         part()
     for process, write in them:
         os.close(write)

@@ -2,6 +2,7 @@
 //! The kernel that runs, or the kernel of a recording: its symbols, images, source lines, code,
 //! types.
 
+pub mod beneath;
 pub mod btf;
 pub mod disasm;
 pub mod errno;

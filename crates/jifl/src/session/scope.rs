@@ -96,22 +96,22 @@ impl Span {
 pub struct Tasks {
     /// Only this process, with all its threads
     #[arg(short, long, value_name = "PID")]
-    pid: Option<i32>,
+    pub(super) pid: Option<i32>,
     /// Only this thread
     #[arg(short, long, value_name = "TID")]
-    tid: Option<i32>,
+    pub(super) tid: Option<i32>,
     /// Only tasks of this command name, or of names that match a pattern: 'kworker/*'
     #[arg(short = 'n', long = "name", value_name = "COMM")]
-    comm: Option<OsString>,
+    pub(super) comm: Option<OsString>,
     /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
     #[arg(long, value_name = "PATH")]
-    cgroup: Option<PathBuf>,
+    pub(super) cgroup: Option<PathBuf>,
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
-    time: Option<Duration>,
+    pub(super) time: Option<Duration>,
     /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
-    command: Vec<OsString>,
+    pub(super) command: Vec<OsString>,
 }
 
 impl Tasks {
@@ -386,11 +386,6 @@ impl Scope {
         session.check_only()?;
         session.adopt = self.adopts(session)?;
         Ok(())
-    }
-
-    /// How long the session is to last, if that was said.
-    pub fn time(&self) -> Option<Duration> {
-        self.tasks.time
     }
 
     /// Does it leave out tasks?

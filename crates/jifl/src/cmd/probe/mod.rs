@@ -42,7 +42,7 @@ use crate::cmd::analyze::Source;
 use crate::expr::{Item, Scopes};
 use crate::kernel::functions::Functions;
 use crate::kernel::lines::LinesArgs;
-use crate::kernel::memory::Kcore;
+use crate::kernel::memory::{Kcore, Memory};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::source;
 use crate::kernel::symbols::Symbols;
@@ -590,14 +590,27 @@ pub fn find(
     manner: Manner,
     symbols: &Symbols,
 ) -> Result<Places, Failure> {
+    find_in(words, vmlinux, manner, symbols, &mut Kcore::open()?)
+}
+
+/// The same, of the kernel's memory as it is told here.
+///
+/// # Errors
+/// As for [`place::select`].
+pub fn find_in(
+    words: &[Word],
+    vmlinux: Option<PathBuf>,
+    manner: Manner,
+    symbols: &Symbols,
+    memory: &mut dyn Memory,
+) -> Result<Places, Failure> {
     let functions = Functions::of_kernel();
-    let mut memory = Kcore::open()?;
     let kernel = Kernel {
         functions: &functions,
         symbols,
         parts: Parts::of(symbols),
         thunks: symbols.thunks(),
-        memory: &mut memory,
+        memory,
         source: source::Source::new(LinesArgs::of(vmlinux, None), symbols),
         names: OnceCell::new(),
     };

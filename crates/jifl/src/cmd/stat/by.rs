@@ -20,15 +20,15 @@ use crate::session::table::{self, Rest};
 /// In the first column of calls about what nobody knows, or what found no room.
 const OTHERS: &str = "(others)";
 
-/// What is looked at, and where that is read.
-pub struct Source {
+/// What is looked at.
+pub struct Subject {
     /// The functions.
     pub functions: Vec<Row>,
     /// What calls are about; `None`: nobody asks.
     pub by: Option<By>,
 }
 
-impl Source {
+impl Subject {
     /// Reads what was counted until now, with the rows that it is about.
     ///
     /// # Errors

@@ -9,9 +9,9 @@ use jifl_sys::device::Door;
 use serde_json::json;
 
 use super::Format;
-use super::by::Source;
+use super::by::Subject;
 use super::metric::Metric;
-use super::sheet::{Counted, Sheet};
+use super::sheet::{Counted, Row, Sheet};
 use crate::base::exit::Failure;
 use crate::show::output::Sink;
 use crate::show::text;
@@ -27,21 +27,82 @@ pub struct Shape {
     pub width: Option<usize>,
 }
 
-/// Writes what each interval has counted.
-pub struct Live<'a, D: Door> {
-    door: &'a D,
+/// Writes intervals, one after the other.
+pub struct Writer<'a> {
     metrics: &'a [Metric],
-    source: &'a Source,
-    period: Duration,
+    labels: &'a [String],
     shape: Shape,
-    state: Mutex<State>,
+    sink: Sink,
+    last: Counted,
 }
 
-struct State {
-    sink: Sink,
+impl<'a> Writer<'a> {
+    /// Of rows with these keys. Nothing is written yet.
+    pub fn new(
+        metrics: &'a [Metric],
+        labels: &'a [String],
+        shape: Shape,
+        sink: Sink,
+    ) -> Writer<'a> {
+        Writer {
+            metrics,
+            labels,
+            shape,
+            sink,
+            last: Counted::default(),
+        }
+    }
+
+    /// Writes the interval that ends with what was counted until now.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&mut self, rows: &[Row], now: Counted) -> Result<(), Failure> {
+        let now = now.not_below(&self.last);
+        let since = now.since(&self.last);
+        let is_first = self.last.times.is_empty();
+        let sheet = Sheet::of(self.metrics, self.labels, rows, &since);
+        let seconds = format!("{:.3}", now.rest[TIMES_ELAPSED] as f64 / 1e9);
+        let text = match self.shape.format {
+            Format::Text => {
+                let table = sheet.text(self.shape.limit, self.shape.width);
+                format!("# {seconds} s\n{table}\n")
+            }
+            Format::Csv => {
+                let title = match is_first {
+                    true => format!("seconds,{}", Sheet::titles(self.metrics, self.labels)),
+                    false => String::new(),
+                };
+                title + &sheet.csv(&format!("{seconds},"))
+            }
+            Format::Json | Format::Ndjson => text::json(&json!({
+                "command": "stat",
+                "until_ns": now.rest[TIMES_ELAPSED],
+                "interval": sheet.objects(),
+            })),
+        };
+        self.last = now;
+        self.sink.write(&text)
+    }
+
+    /// Where more can be written.
+    pub fn sink(self) -> Sink {
+        self.sink
+    }
+}
+
+/// Writes what each interval has counted, while a session of this machine runs.
+pub struct Live<'a, D: Door> {
+    door: &'a D,
+    subject: &'a Subject,
+    period: Duration,
+    state: Mutex<State<'a>>,
+}
+
+struct State<'a> {
+    writer: Writer<'a>,
     /// When the next interval is over.
     next: Option<Instant>,
-    last: Counted,
     is_last: bool,
     failure: Option<Failure>,
 }
@@ -50,21 +111,17 @@ impl<'a, D: Door> Live<'a, D> {
     /// Of the session of a door.
     pub fn new(
         door: &'a D,
-        (metrics, source): (&'a [Metric], &'a Source),
+        subject: &'a Subject,
+        writer: Writer<'a>,
         period: Duration,
-        shape: Shape,
-        sink: Sink,
     ) -> Live<'a, D> {
         Live {
             door,
-            metrics,
-            source,
+            subject,
             period,
-            shape,
             state: Mutex::new(State {
-                sink,
+                writer,
                 next: None,
-                last: Counted::default(),
                 is_last: false,
                 failure: None,
             }),
@@ -104,38 +161,12 @@ impl<'a, D: Door> Live<'a, D> {
         self.write(&mut state)?;
         drop(state);
         let state = self.state.into_inner();
-        Ok(state
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .sink)
+        let state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(state.writer.sink())
     }
 
-    fn write(&self, state: &mut State) -> Result<(), Failure> {
-        let (rows, now) = self.source.read(self.door)?;
-        let now = now.not_below(&state.last);
-        let since = now.since(&state.last);
-        let is_first = state.last.times.is_empty();
-        let labels = self.source.labels();
-        let sheet = Sheet::of(self.metrics, labels, &rows, &since);
-        let seconds = format!("{:.3}", now.rest[TIMES_ELAPSED] as f64 / 1e9);
-        let text = match self.shape.format {
-            Format::Text => {
-                let table = sheet.text(self.shape.limit, self.shape.width);
-                format!("# {seconds} s\n{table}\n")
-            }
-            Format::Csv => {
-                let title = match is_first {
-                    true => format!("seconds,{}", Sheet::titles(self.metrics, labels)),
-                    false => String::new(),
-                };
-                title + &sheet.csv(&format!("{seconds},"))
-            }
-            Format::Json | Format::Ndjson => text::json(&json!({
-                "command": "stat",
-                "until_ns": now.rest[TIMES_ELAPSED],
-                "interval": sheet.objects(),
-            })),
-        };
-        state.last = now;
-        state.sink.write(&text)
+    fn write(&self, state: &mut State<'_>) -> Result<(), Failure> {
+        let (rows, counted) = self.subject.read(self.door)?;
+        state.writer.write(&rows, counted)
     }
 }

@@ -2,11 +2,16 @@
 //! `jifl stat`: how often functions are called, and how long tasks are in them: running, blocked,
 //! or runnable.
 
+mod below;
 pub mod by;
 mod counters;
 mod live;
 pub mod metric;
+mod remote;
 pub mod sheet;
+pub mod source;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,17 +21,20 @@ use clap::Args;
 use jifl_sys::abi::{FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE};
 use serde_json::{Value as Json, json};
 
-use self::by::{By, Source};
-use self::live::Live;
+use self::by::{By, Subject};
+use self::live::{Live, Writer};
 use self::metric::{Metric, USUAL};
-use self::sheet::{Counted, Keys, Row, Sheet};
+use self::sheet::{Keys, Row, Sheet};
+use self::source::Ended;
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
 use crate::cmd::probe::place::{Manner, Places};
 use crate::cmd::probe::word::Word;
-use crate::cmd::probe::{find, note_left_out, settle};
+use crate::cmd::probe::{find_in, note_left_out, settle};
+use crate::cmd::remote::host::Host;
 use crate::expr::At;
+use crate::kernel::memory::{Kcore, Memory};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
@@ -107,17 +115,21 @@ pub struct StatArgs {
     tasks: Tasks,
 }
 
-/// Runs the command; the result is the exit status.
+/// Runs the command; the result is the exit status. `host`: whose functions; without it those of
+/// this machine.
 ///
 /// # Errors
 /// What is asked for cannot be, or the session is refused.
-pub fn run(args: &StatArgs) -> Result<u8, Failure> {
+pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
     if args.format == Format::Json && args.interval.is_some() {
         return Err(Failure::usage(
             "-i does not go with -f json: give -f ndjson",
         ));
     }
     let asked = read(&args.words)?;
+    if let Some(host) = host {
+        return remote::run(args, &asked, host);
+    }
     let counters = counters::counters(&asked.counters)?;
     let levels = args.context.iter().fold(0, |all, one| all | one.bit());
     let manner = Manner {
@@ -125,11 +137,12 @@ pub fn run(args: &StatArgs) -> Result<u8, Failure> {
         programs: true,
         lenient: false,
     };
-    let mut looked = session(&asked.places, args.by.as_deref(), manner, levels)?;
+    let by = args.by.as_deref();
+    let mut looked = session(&asked.places, by, manner, levels, &mut Kcore::open()?)?;
     looked.session.counters = counters;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
-    observe(args, &asked.metrics, &looked.source, looked.session, sink)
+    observe(args, &asked.metrics, &looked.subject, looked.session, sink)
 }
 
 /// What the words ask for.
@@ -137,6 +150,8 @@ struct Asked {
     metrics: Vec<Metric>,
     /// Those that the metrics name.
     counters: Vec<String>,
+    /// The functions, as words.
+    functions: Vec<String>,
     /// For each function, or glob of functions, the words for its beginning and its ends.
     places: Vec<Word>,
 }
@@ -164,6 +179,7 @@ fn read(words: &[String]) -> Result<Asked, Failure> {
         metrics,
         counters,
         places: both(&names)?,
+        functions: names,
     })
 }
 
@@ -202,7 +218,7 @@ pub struct Looked {
     /// The session.
     pub session: Session,
     /// What it is about.
-    pub source: Source,
+    pub subject: Subject,
     /// What of the words is left out; empty: nothing.
     pub left_out: String,
     /// For sessions inside.
@@ -211,6 +227,7 @@ pub struct Looked {
 
 /// Functions whose beginnings and ends are known. While a session is about them, its breakpoints
 /// hide what stands there.
+#[derive(Debug, Clone)]
 pub struct Known {
     targets: Vec<Target>,
     places: Places,
@@ -272,7 +289,7 @@ impl Known {
         session.splices = places.splices;
         Ok(Looked {
             session,
-            source: Source { functions, by },
+            subject: Subject { functions, by },
             left_out,
             known: self,
         })
@@ -280,7 +297,7 @@ impl Known {
 }
 
 /// The session about these functions. `words`: two for each function or glob, as
-/// [`both`] makes them. by: what calls are about.
+/// [`both`] makes them. by: what calls are about. memory: the kernel's.
 ///
 /// # Errors
 /// They mean no function that can be looked at, or too many. `by` means nothing in one of them.
@@ -289,9 +306,10 @@ pub fn session(
     by: Option<&str>,
     manner: Manner,
     levels: u32,
+    memory: &mut dyn Memory,
 ) -> Result<Looked, Failure> {
     let symbols = Symbols::of_kernel();
-    let mut places = find(words, None, manner, &symbols)?;
+    let mut places = find_in(words, None, manner, &symbols, memory)?;
     let all = places.targets.len();
     whole(&mut places, words);
     places.targets = with_places(std::mem::take(&mut places.targets), &mut places.splices);
@@ -364,7 +382,7 @@ fn whole(places: &mut Places, words: &[Word]) {
 fn observe(
     args: &StatArgs,
     metrics: &[Metric],
-    source: &Source,
+    subject: &Subject,
     session: Session,
     mut sink: Sink,
 ) -> Result<u8, Failure> {
@@ -384,132 +402,61 @@ fn observe(
                 limit: args.limit,
                 width,
             };
-            let live = Live::new(&door, (metrics, source), period, shape, sink);
+            let writer = Writer::new(metrics, subject.labels(), shape, sink);
+            let live = Live::new(&door, subject, writer, period);
             let outcome = run(Some(&|| live.turn()), &|| live.last())?;
             sink = live.end()?;
             outcome
         }
     };
-    let (rows, counted) = source.read(&door)?;
-    let sheet = Sheet::of(metrics, source.labels(), &rows, &counted);
-    match args.format {
-        Format::Text => {
-            sink.write(&sheet.text(args.limit, width))?;
-            sink.write(&sheet.notes(args.tasks.begins()))?;
-        }
-        Format::Csv => {
-            if args.interval.is_none() {
-                sink.write(&Sheet::titles(metrics, source.labels()))?;
-                sink.write(&sheet.csv(""))?;
-            }
-            output::note(sheet.notes(args.tasks.begins()).trim_end());
-        }
-        Format::Json | Format::Ndjson => {
-            sink.write(&text::json(&report(&sheet, &counted, &outcome)))?;
-        }
-    }
+    let (rows, counted) = subject.read(&door)?;
+    let ended = Ended {
+        counted,
+        start_ns: outcome.report.start_ns,
+        end_ns: outcome.report.end_ns,
+        cut_short: outcome.report.cut_short,
+    };
+    write_report(args, metrics, (subject.labels(), &rows), &ended, &mut sink)?;
     Ok(outcome.exit_status())
 }
 
+/// Writes the report of a session that has ended.
+fn write_report(
+    args: &StatArgs,
+    metrics: &[Metric],
+    (labels, rows): (&[String], &[Row]),
+    ended: &Ended,
+    sink: &mut Sink,
+) -> Result<(), Failure> {
+    let sheet = Sheet::of(metrics, labels, rows, &ended.counted);
+    match args.format {
+        Format::Text => {
+            sink.write(&sheet.text(args.limit, width(args.output.as_deref())))?;
+            sink.write(&sheet.notes(args.tasks.begins()))
+        }
+        Format::Csv => {
+            if args.interval.is_none() {
+                sink.write(&Sheet::titles(metrics, labels))?;
+                sink.write(&sheet.csv(""))?;
+            }
+            output::note(sheet.notes(args.tasks.begins()).trim_end());
+            Ok(())
+        }
+        Format::Json | Format::Ndjson => sink.write(&text::json(&report(&sheet, ended))),
+    }
+}
+
 /// The report, for programs.
-fn report(sheet: &Sheet<'_>, counted: &Counted, outcome: &Outcome) -> Json {
-    let [elapsed_ns, unwatched, missed] = counted.rest;
+fn report(sheet: &Sheet<'_>, ended: &Ended) -> Json {
+    let [elapsed_ns, unwatched, missed] = ended.counted.rest;
     json!({
         "command": "stat",
         "functions": sheet.objects(),
         "elapsed_ns": elapsed_ns,
         "unwatched": unwatched,
         "missed": missed,
-        "start_ns": outcome.report.start_ns,
-        "end_ns": outcome.report.end_ns,
-        "cut_short": outcome.report.cut_short,
+        "start_ns": ended.start_ns,
+        "end_ns": ended.end_ns,
+        "cut_short": ended.cut_short,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::parse::check;
-    use crate::cmd::probe::place::Spot;
-    use crate::expr::At;
-
-    #[test]
-    fn the_documented_lines_parse() {
-        check::<StatArgs>(
-            &[
-                "fn:vfs_read fn:vfs_write --for 10s",
-                "wall,blocked/wall fn:do_sys_openat2 -- ls -R /usr/share",
-                "fn:ext4_* -p 1234 -i 1s",
-                "calls/s,wall/calls fn:tcp_sendmsg --context task -f csv --for 5s",
-            ],
-            &["", "fn:f -i 0", "fn:f -f xml", "fn:f -p 1 -- ls"],
-        );
-    }
-
-    #[test]
-    fn words_are_metrics_and_functions() {
-        let words =
-            |all: &[&str]| -> Vec<String> { all.iter().map(|one| one.to_string()).collect() };
-        let asked = read(&words(&["wall,calls", "fn:f", "cpu", "mod:m"])).unwrap();
-        let names: Vec<&str> = asked.metrics.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!(names, ["wall", "calls", "cpu"]);
-        let both: Vec<&str> = asked.places.iter().map(|one| one.word.as_str()).collect();
-        assert_eq!(both, ["fn:f", "fn:f%return", "fn:*@m", "fn:*@m%return"]);
-        assert_eq!(read(&words(&["fn:f"])).unwrap().metrics.len(), 7);
-        for refused in [
-            &["wall"][..],
-            &["fn:f%return"],
-            &["sys:read"],
-            &["mod:"],
-            &["fn:f+0x3"],
-        ] {
-            assert!(read(&words(refused)).is_err(), "{refused:?}");
-        }
-    }
-
-    #[test]
-    fn a_function_needs_its_beginning_and_an_end() {
-        let splice = |address, target| Splice {
-            address,
-            target,
-            ..Splice::default()
-        };
-        let spot = |at| Spot {
-            name: String::new(),
-            function: String::new(),
-            at,
-        };
-        let words = ["fn:*", "fn:*%return"].map(|word| Word::parse(word).unwrap());
-        let mut places = Places {
-            splices: vec![
-                splice(1, 0),
-                splice(2, 0),
-                splice(3, 1),
-                splice(4, 2),
-                splice(5, 3),
-            ],
-            names: vec![String::new(); 5],
-            spots: vec![
-                spot(At::Entry),
-                spot(At::TailCall),
-                spot(At::Entry),
-                spot(At::Return),
-                spot(At::Return),
-            ],
-            of_words: vec![vec![0, 2, 4], vec![1, 3, 4]],
-            ..Places::default()
-        };
-        whole(&mut places, &words);
-        let targets: Vec<u32> = places.splices.iter().map(|one| one.target).collect();
-        assert_eq!(targets, [0, 0, 3]);
-        let actions: Vec<u32> = places.splices.iter().map(|one| one.action).collect();
-        assert_eq!(
-            actions,
-            [
-                TIMES_ENTER,
-                TIMES_LEAVE | TIMES_JUMP,
-                TIMES_ENTER | TIMES_LEAVE
-            ]
-        );
-    }
 }

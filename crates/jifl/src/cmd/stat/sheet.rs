@@ -12,7 +12,7 @@ use crate::show::table::table_within;
 use crate::show::text::{csv, grouped};
 
 /// A function that is looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// Its name.
     pub function: String,

@@ -13,22 +13,18 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use jifl_sys::device::{Device, Door};
 use jifl_sys::os;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use self::app::{App, Asked, Key, LONGEST, SHORTEST};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
-use crate::cmd::probe::place::Manner;
-use crate::cmd::stat::by::Source;
-use crate::cmd::stat::{Looked, both, session};
-use crate::kernel::syscalls::Table;
-use crate::session::device;
-use crate::session::measure;
-use crate::session::scope::{Scope, Tasks};
+use crate::cmd::remote::host::Host;
+use crate::cmd::remote::source::Remote;
+use crate::cmd::stat::Known;
+use crate::cmd::stat::source::{Below, Kernel, Opened, Plan, Running, Source};
+use crate::session::scope::Tasks;
 use crate::show::output;
 
 /// Arguments of `jifl top`.
@@ -61,11 +57,12 @@ pub struct TopArgs {
     tasks: Tasks,
 }
 
-/// Runs the command; the result is the exit status.
+/// Runs the command; the result is the exit status. `host`: whose functions; without it those of
+/// this machine.
 ///
 /// # Errors
 /// There is no terminal, or the session is refused.
-pub fn run(args: &TopArgs) -> Result<u8, Failure> {
+pub fn run(args: &TopArgs, host: Option<Host>) -> Result<u8, Failure> {
     if args.tasks.begins() {
         return Err(Failure::usage(
             "top watches what runs: give `jifl stat ... -- CMD` the command, or -p its process",
@@ -81,17 +78,21 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         [] => "where tasks commonly are".to_owned(),
         words => words.join(" "),
     };
+    let source: Box<dyn Source> = match host {
+        Some(host) => Box::new(Remote::new(host, SHORTEST)),
+        None => Box::new(Kernel::default()),
+    };
     let interrupt = os::catch_interrupts()
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
     interrupt
         .set_nonblocking(true)
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
-    let scope = args.tasks.scope();
     let mut top = Top {
         terminal: ratatui::init(),
         interrupt,
         end: None,
-        scope,
+        source: source.as_ref(),
+        tasks: args.tasks.clone(),
         yes: args.yes,
         utf8: is_utf8(),
         period: args.interval.clamp(SHORTEST, LONGEST),
@@ -118,11 +119,12 @@ fn is_utf8() -> bool {
 }
 
 /// The terminal, and what does not change while functions are looked at.
-struct Top {
+struct Top<'a> {
     terminal: DefaultTerminal,
     interrupt: UnixStream,
     end: Option<Instant>,
-    scope: Scope,
+    source: &'a dyn Source,
+    tasks: Tasks,
     yes: bool,
     utf8: bool,
     period: Duration,
@@ -136,67 +138,73 @@ enum Left {
     Ended,
 }
 
-impl Top {
-    /// Looks at functions.
+impl Top<'_> {
+    /// Looks at functions. What is looked at already stays so meanwhile.
     fn look(&mut self, names: &[String], title: String, lenient: bool) -> Result<Left, Failure> {
         self.say(&format!("jifl top {title}: setting up"))?;
-        let manner = Manner {
+        let plan = Plan {
+            functions: names.to_vec(),
+            tasks: self.tasks.clone(),
             confirmed: self.yes,
-            programs: true,
             lenient,
+            ..Plan::default()
         };
-        self.show(session(&both(names)?, None, manner, 0)?, title)
+        let opened = self.source.open(&plan)?;
+        self.show(opened, title)
     }
 
-    /// Shows a session. What is looked at already stays so meanwhile.
-    fn show(&mut self, looked: Looked, title: String) -> Result<Left, Failure> {
-        let Looked {
-            mut session,
-            source,
-            left_out,
-            known,
-        } = looked;
-        let rows = source.functions.clone();
-        let below = roots::below(&rows)?;
-        self.scope.apply(&mut session)?;
-        let door = device::open()?;
-        let calls = Table::all();
-        let mut app = App::new(title, rows, self.period);
-        app.message = left_out;
-        let (_, left) = measure::measure(&door, session, &calls, |_| {
-            let time = self.scope.time();
-            self.end = self.end.or_else(|| time.map(|time| Instant::now() + time));
-            loop {
-                match self.watch(&door, &source, &mut app)? {
-                    Asked::Down(row) => {
-                        let name = row.shown();
-                        let names = &below[&row.address];
-                        if names.is_empty() {
-                            app.message = format!("{name} calls no function directly");
-                            continue;
-                        }
-                        let title = format!("below {name}");
-                        let left = self.look(names, title.clone(), true);
-                        if app.is_left(left, &title) {
-                            return Ok(Left::Quit);
-                        }
-                    }
-                    Asked::Objects(row, by) => {
-                        let title = format!("{} by {by}", row.shown());
-                        let left = known
-                            .about(&row, &by)
-                            .and_then(|looked| self.show(looked, title.clone()));
-                        if app.is_left(left, &title) {
-                            return Ok(Left::Quit);
-                        }
-                    }
-                    Asked::Up => return Ok(Left::Up),
-                    Asked::Ended => return Ok(Left::Ended),
-                    _ => return Ok::<Left, Failure>(Left::Quit),
-                }
-            }
+    /// Shows a session.
+    fn show(&mut self, opened: Box<dyn Opened>, title: String) -> Result<Left, Failure> {
+        let below = opened.below(false)?;
+        let known = opened.known();
+        let mut app = App::new(title, opened.rows().to_vec(), self.period);
+        app.message = opened.left_out().to_owned();
+        let mut left = Ok(Left::Quit);
+        opened.run(&mut |running| {
+            left = self.go_about(running, &mut app, &below, known.as_ref());
         })?;
         left
+    }
+
+    /// Shows what a session counts, and what is below its functions, until that is left.
+    fn go_about(
+        &mut self,
+        running: &dyn Running,
+        app: &mut App,
+        below: &Below,
+        known: Option<&Known>,
+    ) -> Result<Left, Failure> {
+        let time = self.tasks.time();
+        self.end = self.end.or_else(|| time.map(|time| Instant::now() + time));
+        loop {
+            let (left, title) = match self.watch(running, app)? {
+                Asked::Down(row) => {
+                    let name = row.shown();
+                    let names = below.get(&row.target).map_or(&[][..], Vec::as_slice);
+                    if names.is_empty() {
+                        app.message = format!("{name} calls no function directly");
+                        continue;
+                    }
+                    let title = format!("below {name}");
+                    (self.look(names, title.clone(), true), title)
+                }
+                Asked::Objects(row, by) => {
+                    let title = format!("{} by {by}", row.shown());
+                    let opened = self.source.about(known, &row, &by, &self.tasks);
+                    let left = opened.and_then(|opened| self.show(opened, title.clone()));
+                    (left, title)
+                }
+                Asked::Up => return Ok(Left::Up),
+                Asked::Ended => return Ok(Left::Ended),
+                _ => return Ok(Left::Quit),
+            };
+            match left {
+                Ok(Left::Quit) => return Ok(Left::Quit),
+                Ok(Left::Up) => {}
+                Ok(Left::Ended) => app.message = format!("the session {title} was ended"),
+                Err(failure) => app.message = failure.message,
+            }
+        }
     }
 
     fn failed(error: &std::io::Error) -> Failure {
@@ -220,7 +228,7 @@ impl Top {
     }
 
     /// Shows intervals until something is asked for that is not done here.
-    fn watch(&mut self, door: &Device, source: &Source, app: &mut App) -> Result<Asked, Failure> {
+    fn watch(&mut self, running: &dyn Running, app: &mut App) -> Result<Asked, Failure> {
         let mut next = Instant::now() + app.period;
         let mut screen = self.draw(app)?;
         loop {
@@ -228,12 +236,12 @@ impl Top {
             if self.end.is_some_and(|end| now >= end) || self.is_interrupted() {
                 return Ok(Asked::Quit);
             }
-            if has_ended(door) {
+            if running.has_ended() {
                 return Ok(Asked::Ended);
             }
             if now >= next {
-                let (rows, counted) = source.read(door)?;
-                app.rows = rows;
+                let (rows, counted) = running.read()?;
+                app.rows = rows.unwrap_or_else(|| std::mem::take(&mut app.rows));
                 app.take(counted);
                 next = now + app.period;
                 screen = self.draw(app)?;
@@ -269,32 +277,6 @@ impl Top {
     fn is_interrupted(&mut self) -> bool {
         self.interrupt.read(&mut [0; 1]).is_ok()
     }
-}
-
-impl App {
-    /// What was looked at meanwhile has ended. Whether all is to end.
-    fn is_left(&mut self, left: Result<Left, Failure>, title: &str) -> bool {
-        match left {
-            Ok(Left::Quit) => return true,
-            Ok(Left::Up) => {}
-            Ok(Left::Ended) => self.message = format!("the session {title} was ended"),
-            Err(failure) => self.message = failure.message,
-        }
-        false
-    }
-}
-
-/// Has somebody else ended the session?
-fn has_ended(door: &Device) -> bool {
-    let Some(fd) = door.poll_fd() else {
-        return false;
-    };
-    let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut events, Some(&at_once)).is_ok() && !events[0].revents().is_empty()
 }
 
 /// Writes the screen to a file in the current directory. What there is to say.

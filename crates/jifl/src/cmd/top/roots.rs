@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is looked at first, and what is below a function.
-
-use std::collections::HashMap;
-
-use jifl_code::running::Memory;
+//! What is looked at first.
 
 use crate::base::exit::Failure;
-use crate::cmd::probe::code::{Code, Parts};
 use crate::cmd::stat::function;
-use crate::cmd::stat::sheet::Row;
-use crate::kernel::functions::Functions;
-use crate::kernel::memory::Kcore;
-use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls;
 
 /// Where tasks spend the kernel's time, if nothing else is asked for: what system calls, faults and
@@ -73,28 +64,6 @@ pub fn names(words: &[String]) -> Result<Vec<String>, Failure> {
         None => function(word),
     };
     words.iter().map(name).collect()
-}
-
-/// For each row the functions that it calls directly, as words, by the row's address. It is looked
-/// up before a session begins: breakpoints hide instructions then.
-///
-/// # Errors
-/// The kernel's memory cannot be read.
-pub fn below(rows: &[Row]) -> Result<HashMap<u64, Vec<String>>, Failure> {
-    let symbols = Symbols::of_kernel();
-    let functions = Functions::of_kernel();
-    let parts = Parts::of(&symbols);
-    let mut memory = Kcore::open()?;
-    let memory: &mut dyn Memory = &mut memory;
-    let mut all = HashMap::new();
-    for row in rows {
-        let function = functions.at(row.address);
-        let code = function.and_then(|function| Code::of(function, &parts, &symbols, memory));
-        let callees = code.map_or_else(Vec::new, |code| code.callees());
-        let known = callees.into_iter().filter(|to| functions.at(*to).is_some());
-        all.insert(row.address, known.map(|to| format!("fn:{to:#x}")).collect());
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

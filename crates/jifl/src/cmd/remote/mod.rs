@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl --host`: `stat` and `top` of the sessions of a daemon, `jifl serve`, here or elsewhere.
+
+pub mod client;
+pub mod host;
+pub mod source;

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all connections of the daemon share.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper::StatusCode;
+use serde_json::{Value as Json, json};
+
+use super::http::{Answer, plain};
+use super::limits::Limits;
+use super::metrics::{self, Shown};
+use super::sessions::Sessions;
+use super::who::Who;
+use crate::base::exit::Failure;
+use crate::kernel::functions::Functions;
+use crate::kernel::pattern::Pattern;
+
+/// Functions that one answer names.
+const NAMES_MAX: usize = 1000;
+
+/// What lists functions that a word means.
+pub type Lister = Box<dyn Fn(&str) -> Result<Json, Failure> + Send>;
+
+/// What connections share.
+pub struct Hub {
+    /// All sessions.
+    pub sessions: Arc<Sessions>,
+    /// What a client may take.
+    pub limits: Limits,
+    /// The kernel's release.
+    pub kernel: String,
+    /// All clients may count variables of the kernel.
+    pub variables: bool,
+    /// Lists functions. Lists are large: one at a time is made.
+    functions: Mutex<Lister>,
+    clients: AtomicUsize,
+    /// Of them, those of whom nobody knows who they are before they ask something.
+    unproven: AtomicUsize,
+    /// Clients that were refused because there were too many.
+    pub turned_away: AtomicU64,
+    shown: Mutex<Shown>,
+}
+
+impl Hub {
+    /// Without connections.
+    pub fn new(sessions: Sessions, limits: Limits, variables: bool, functions: Lister) -> Hub {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+        Hub {
+            sessions: Arc::new(sessions),
+            limits,
+            kernel: release.unwrap_or_default().trim().to_owned(),
+            variables,
+            functions: Mutex::new(functions),
+            clients: AtomicUsize::new(0),
+            unproven: AtomicUsize::new(0),
+            turned_away: AtomicU64::new(0),
+            shown: Mutex::default(),
+        }
+    }
+
+    /// The functions that a word means.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn list(&self, word: &str) -> Result<Json, Failure> {
+        let lister = self.functions.lock();
+        (lister.unwrap_or_else(PoisonError::into_inner))(word)
+    }
+
+    /// Connections that are served now.
+    pub fn clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
+    }
+
+    /// Room for one more connection, for as long as the result lives; `None`: there is none. Those
+    /// of whom nobody knows who they are get half of the room, so that they cannot keep out others.
+    pub fn admit(self: &Arc<Hub>, who: &Who) -> Option<Slot> {
+        let slot = Slot {
+            hub: Arc::clone(self),
+            is_unproven: matches!(who, Who::Page { .. } | Who::Unknown { .. }),
+        };
+        let before = self.clients.fetch_add(1, Ordering::Relaxed);
+        let unproven = self
+            .unproven
+            .fetch_add(usize::from(slot.is_unproven), Ordering::Relaxed);
+        let has_room = !slot.is_unproven || unproven < self.limits.clients.div_ceil(2);
+        if before < self.limits.clients && has_room {
+            return Some(slot);
+        }
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    /// All figures, for what collects them.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn metrics(&self) -> Result<Answer, Failure> {
+        let shown = self.shown.lock();
+        let mut shown = shown.unwrap_or_else(PoisonError::into_inner);
+        let text = metrics::text(self, &mut shown)
+            .map_err(|error| Failure::failed(format!("writing metrics: {error}")))?;
+        Ok(plain(StatusCode::OK, metrics::KIND, text))
+    }
+}
+
+/// Room for a connection.
+pub struct Slot {
+    hub: Arc<Hub>,
+    is_unproven: bool,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.hub.clients.fetch_sub(1, Ordering::Relaxed);
+        let unproven = usize::from(self.is_unproven);
+        self.hub.unproven.fetch_sub(unproven, Ordering::Relaxed);
+    }
+}
+
+/// The functions of the running kernel that a word means: a name, a glob, `fn:...`, `mod:...`.
+///
+/// # Errors
+/// There is none.
+pub fn functions(word: &str) -> Result<Json, Failure> {
+    let word = match word {
+        "" => "fn:*".to_owned(),
+        word if word.contains(':') => word.to_owned(),
+        name => format!("fn:{name}"),
+    };
+    let pattern = Pattern::parse(&word)
+        .ok_or_else(|| Failure::usage(format!("{word}: give fn:NAME, fn:GLOB or mod:NAME")))?;
+    let functions = Functions::of_kernel();
+    functions.need_addresses(&word)?;
+    let found = functions.select(&pattern);
+    if found.is_empty() {
+        return Err(Failure::failed(functions.unknown(&pattern)));
+    }
+    let names: Vec<Json> = found
+        .iter()
+        .take(NAMES_MAX)
+        .map(|one| json!({ "function": one.name, "module": one.module, "word": one.target() }))
+        .collect();
+    Ok(json!({ "all": found.len(), "functions": names }))
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a client asks for: the body of `POST /v1/stat`, from any bytes to what it means.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::base::exit::Failure;
+use crate::cmd::count::Context;
+use crate::cmd::stat::function;
+use crate::cmd::stat::metric::{Metric, USUAL, VARIABLE};
+use crate::cmd::stat::source::Plan;
+use crate::session::filters::Filters;
+use crate::session::scope::Tasks;
+
+/// Bytes of a request's body.
+pub const BODY_MAX: usize = 64 << 10;
+/// Words of each list of an order.
+const WORDS_MAX: usize = 64;
+/// Bytes of a word.
+const WORD_MAX: usize = 256;
+/// The shortest and the longest interval, in milliseconds.
+const INTERVALS: std::ops::RangeInclusive<u64> = 20..=3_600_000;
+
+/// What a client asks for: the body of `POST /v1/stat`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// `fn:NAME`, `fn:GLOB`, `fn:NAME@MODULE`, `mod:NAME`.
+    pub resources: Vec<String>,
+    /// As for `jifl stat`; none: the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
+    /// Milliseconds from one event to the next.
+    #[serde(default = "second")]
+    pub interval_ms: u64,
+    /// The session ends after so many milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ms: Option<u64>,
+    /// Whose calls count.
+    #[serde(default)]
+    pub filters: Filters,
+    /// `task`, `softirq`, `irq`; none: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contexts: Vec<String>,
+    /// The session goes on when nobody of its owner reads it any more.
+    #[serde(default)]
+    pub keep: bool,
+    /// It may be more than 1,000 places.
+    #[serde(default)]
+    pub yes: bool,
+    /// Names that cannot be looked at are left out.
+    #[serde(default)]
+    pub lenient: bool,
+    /// The answer names what the functions call.
+    #[serde(default)]
+    pub below: bool,
+}
+
+fn second() -> u64 {
+    1000
+}
+
+/// An order that was read and found good.
+#[derive(Debug)]
+pub struct Understood {
+    /// For the source of rows.
+    pub plan: Plan,
+    /// What is shown.
+    pub metrics: Vec<Metric>,
+    /// From one event to the next.
+    pub interval: Duration,
+}
+
+impl Order {
+    /// Reads the body of a request: any bytes.
+    ///
+    /// # Errors
+    /// It is no order.
+    pub fn parse(body: &[u8]) -> Result<Order, Failure> {
+        serde_json::from_slice(body).map_err(|error| {
+            Failure::usage(format!(
+                "the body is no order: {error}; give JSON as {{\"resources\": [\"fn:vfs_read\"]}}"
+            ))
+        })
+    }
+
+    /// What it means.
+    ///
+    /// # Errors
+    /// One of its words means nothing, or it is too much.
+    pub fn understand(&self) -> Result<Understood, Failure> {
+        self.check_sizes()?;
+        let functions = self.resources.iter().map(|word| by_name(word));
+        let functions: Vec<String> = functions.collect::<Result<_, _>>()?;
+        if functions.is_empty() {
+            return Err(Failure::usage(
+                "resources is empty: name the functions: fn:NAME, fn:GLOB, mod:NAME",
+            ));
+        }
+        let mut counters = Vec::new();
+        let words = match self.metrics.is_empty() {
+            true => USUAL.to_owned(),
+            false => self.metrics.join(","),
+        };
+        let metrics = Metric::list(&words, &mut counters)?;
+        let mut levels = 0;
+        for word in &self.contexts {
+            let context = Context::from_str(word, false);
+            levels |= context
+                .map_err(|_| Failure::usage(format!("{word}: a context is task, softirq or irq")))?
+                .bit();
+        }
+        Ok(Understood {
+            plan: Plan {
+                functions,
+                counters,
+                levels,
+                tasks: Tasks::of(&self.filters),
+                confirmed: self.yes,
+                lenient: self.lenient,
+            },
+            metrics,
+            interval: Duration::from_millis(self.interval_ms),
+        })
+    }
+
+    fn check_sizes(&self) -> Result<(), Failure> {
+        for (name, words) in [
+            ("resources", &self.resources),
+            ("metrics", &self.metrics),
+            ("contexts", &self.contexts),
+        ] {
+            if words.len() > WORDS_MAX {
+                return Err(Failure::usage(format!(
+                    "{name} has {} words, and {WORDS_MAX} are the most: give patterns",
+                    words.len()
+                )));
+            }
+            if words.iter().any(|word| word.len() > WORD_MAX) {
+                return Err(Failure::usage(format!(
+                    "{name}: a word has at most {WORD_MAX} bytes"
+                )));
+            }
+        }
+        if !INTERVALS.contains(&self.interval_ms) {
+            return Err(Failure::usage(format!(
+                "interval_ms is {}: give {} to {}",
+                self.interval_ms,
+                INTERVALS.start(),
+                INTERVALS.end()
+            )));
+        }
+        if self.for_ms == Some(0) {
+            return Err(Failure::usage(
+                "for_ms is 0: give 1 or more, or leave it out",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Does it count variables of the kernel?
+    pub fn has_variables(&self) -> bool {
+        let of = |words: &String| words.split([',', '/']).any(|one| one.starts_with(VARIABLE));
+        self.metrics.iter().any(of)
+    }
+
+    /// In one line, for people: what, of whom.
+    pub fn shown(&self) -> String {
+        let mut text = self.resources.join(" ");
+        for (name, words) in [("metrics", &self.metrics), ("contexts", &self.contexts)] {
+            if !words.is_empty() {
+                text += &format!(" {name} {}", words.join(","));
+            }
+        }
+        if self.filters != Filters::default() {
+            text += &format!(
+                " filters {}",
+                serde_json::to_string(&self.filters).unwrap_or_default()
+            );
+        }
+        text
+    }
+}
+
+/// The function or functions that a word means. Addresses are refused: who asks may not know them,
+/// and whether one is taken would tell.
+fn by_name(word: &str) -> Result<String, Failure> {
+    if word.starts_with("fn:0x") {
+        return Err(Failure::usage(format!(
+            "{word}: functions are known by their names here: give fn:NAME"
+        )));
+    }
+    function(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::exit::USAGE;
+
+    #[test]
+    fn an_order_has_defaults() {
+        let order = Order::parse(br#"{"resources": ["fn:vfs_*", "mod:ext4"]}"#).unwrap();
+        let understood = order.understand().unwrap();
+        assert_eq!(understood.plan.functions, ["fn:vfs_*", "fn:*@ext4"]);
+        assert_eq!(understood.interval, Duration::from_secs(1));
+        assert_eq!(understood.metrics.len(), 7);
+        assert!(!order.keep && !order.has_variables());
+        let text = serde_json::to_vec(&order).unwrap();
+        assert_eq!(Order::parse(&text).unwrap(), order);
+    }
+
+    #[test]
+    fn what_is_no_order_is_refused_in_one_line() {
+        let many = format!(r#"{{"resources": [{}"fn:a"]}}"#, r#""fn:a","#.repeat(64));
+        let long = format!(r#"{{"resources": ["fn:{}"]}}"#, "a".repeat(300));
+        for body in [
+            "",
+            "{",
+            "[]",
+            "{}",
+            r#"{"resources": []}"#,
+            r#"{"resources": ["sys:read"]}"#,
+            r#"{"resources": ["fn:0xffffffff81000000"]}"#,
+            r#"{"resources": ["fn:a"], "metrics": ["cycles"]}"#,
+            r#"{"resources": ["fn:a"], "contexts": ["nmi"]}"#,
+            r#"{"resources": ["fn:a"], "interval_ms": 1}"#,
+            r#"{"resources": ["fn:a"], "interval_ms": -1}"#,
+            r#"{"resources": ["fn:a"], "for_ms": 0}"#,
+            r#"{"resources": ["fn:a"], "speed": 1}"#,
+            &many,
+            &long,
+        ] {
+            let refused = Order::parse(body.as_bytes()).and_then(|order| order.understand());
+            let refused = refused.expect_err(body);
+            assert_eq!(refused.status, USAGE, "{body}");
+            assert!(!refused.message.contains('\n'), "{}", refused.message);
+        }
+    }
+
+    #[test]
+    fn variables_are_seen_wherever_they_stand() {
+        for (metrics, has) in [
+            ("calls,var:jiffies_64", true),
+            ("wall/var:jiffies_64", true),
+            ("tracepoint:sched:sched_switch", false),
+        ] {
+            let order = Order::parse(
+                format!(r#"{{"resources": ["fn:a"], "metrics": ["{metrics}"]}}"#).as_bytes(),
+            );
+            assert_eq!(order.unwrap().has_variables(), has, "{metrics}");
+        }
+    }
+}

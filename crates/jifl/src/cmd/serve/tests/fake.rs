@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A source of rows: each reading of it has 10 calls more of each function.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jifl_sys::abi::Time;
+
+use crate::base::exit::Failure;
+use crate::cmd::stat::sheet::{Counted, Row};
+use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
+
+/// The source. Words of plans say what it does: `fn:failed`, `fn:cannot`, `fn:panics`, `fn:many`.
+pub struct Fake {
+    /// Sessions that run.
+    pub running: Arc<AtomicUsize>,
+}
+
+struct Made {
+    rows: Vec<Row>,
+    running: Arc<AtomicUsize>,
+}
+
+struct Runs<'a> {
+    rows: &'a [Row],
+    readings: Cell<u64>,
+}
+
+impl Source for Fake {
+    fn open(&self, plan: &Plan) -> Result<Box<dyn Opened>, Failure> {
+        let mut rows = Vec::new();
+        for word in &plan.functions {
+            let name = word.trim_start_matches("fn:");
+            match name {
+                "failed" => return Err(Failure::failed("it is busy:\nwait for its end")),
+                "cannot" => return Err(Failure::cannot("the module is not loaded: `jifl load`")),
+                "panics" => panic!("planted for the test"),
+                _ => {}
+            }
+            let number = if name == "many" { 400 } else { 1 };
+            for _ in 0..number {
+                let target = rows.len();
+                rows.push(Row {
+                    function: match number {
+                        1 => name.to_owned(),
+                        _ => format!("{name}_{target}"),
+                    },
+                    module: None,
+                    address: 0xffff_ffff_8100_0000,
+                    target,
+                    ..Row::default()
+                });
+            }
+        }
+        let running = Arc::clone(&self.running);
+        Ok(Box::new(Made { rows, running }))
+    }
+}
+
+impl Opened for Made {
+    fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn left_out(&self) -> &str {
+        "1 function is left out"
+    }
+
+    fn below(&self, _by_name: bool) -> Result<Below, Failure> {
+        let one = |row: &Row| (row.target, vec![format!("fn:below_{}", row.function)]);
+        Ok(self.rows.iter().map(one).collect())
+    }
+
+    fn run(self: Box<Self>, meanwhile: &mut dyn FnMut(&dyn Running)) -> Result<Ended, Failure> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        let runs = Runs {
+            rows: &self.rows,
+            readings: Cell::new(0),
+        };
+        meanwhile(&runs);
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        Ok(Ended {
+            counted: runs.counted()?,
+            start_ns: 5,
+            end_ns: 6,
+            cut_short: false,
+        })
+    }
+}
+
+impl Running for Runs<'_> {
+    fn id(&self) -> u64 {
+        77
+    }
+
+    fn counted(&self) -> Result<Counted, Failure> {
+        self.readings.set(self.readings.get() + 1);
+        let readings = self.readings.get();
+        let time = Time {
+            calls: 10 * readings,
+            cpu_ns: 300 * readings,
+            blocked_ns: 700 * readings,
+            elapsed_ns: 1_000_000 * readings,
+            ..Time::default()
+        };
+        Ok(Counted {
+            times: vec![time; self.rows.len()],
+            rest: [1_000_000 * readings, 0, 1],
+            ..Counted::default()
+        })
+    }
+
+    fn has_ended(&self) -> bool {
+        false
+    }
+}

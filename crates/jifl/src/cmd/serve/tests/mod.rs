@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The daemon through its sockets, with a source of rows that is made up.
+
+mod daemon;
+mod fake;
+mod garbage;
+mod limits;
+mod listeners;
+mod protocol;
+mod trust;

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The protocol: what clients and the daemon say to each other, as JSON. docs/serve.md describes
+//! it. Both ends of this program use these types.
+
+use std::collections::BTreeMap;
+
+use jifl_sys::abi::{TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::cmd::stat::metric::{Metric, wall};
+use crate::cmd::stat::sheet::{Counted, Row};
+
+/// It changes when a client of before would not understand the daemon.
+pub const VERSION: u32 = 1;
+/// A function of a session, without figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its number in the session; several functions may have one name.
+    pub row: usize,
+    /// Its name.
+    pub function: String,
+    /// Its module; none: the kernel.
+    pub module: Option<String>,
+    /// The functions that it calls directly, as words; where the order asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<Vec<String>>,
+}
+
+/// The answer to an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The session's number here.
+    pub id: u64,
+    /// Its number in the module, as `jifl status` shows it.
+    pub session: u64,
+    /// From one event to the next.
+    pub interval_ms: u64,
+    /// Its functions.
+    pub functions: Vec<Named>,
+    /// What was left out of the order; empty: nothing.
+    pub left_out: String,
+}
+
+/// Of one function, all that was counted since the session began.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Figures {
+    pub row: usize,
+    pub function: String,
+    pub module: Option<String>,
+    pub calls: u64,
+    pub wall_ns: u64,
+    pub cpu_ns: u64,
+    pub blocked_ns: u64,
+    pub runnable_ns: u64,
+    pub inside: u64,
+    pub adopted: u64,
+    pub died: u64,
+    pub jumped: u64,
+    pub strays: u64,
+    pub elapsed_ns: u64,
+    /// Of each tracepoint and variable of the metrics, in their order.
+    #[serde(default)]
+    pub counted: Vec<u64>,
+    /// The metrics, of the interval that ended now.
+    pub metrics: BTreeMap<String, Json>,
+}
+
+/// The data of the events `rows` and `end`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rows {
+    /// Nanoseconds since the session began.
+    pub elapsed_ns: u64,
+    /// Times that a task found no room, and was not looked at.
+    pub unwatched: u64,
+    /// Beginnings and ends of calls that were not seen.
+    pub missed: u64,
+    /// Functions in which somebody was.
+    pub functions: Vec<Figures>,
+    /// Of the event `end`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<EndOf>,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndOf {
+    /// Why: `time`, `deleted`, `left`, `outside`, `daemon`.
+    pub why: String,
+    /// Nanoseconds that its start took.
+    pub start_ns: u64,
+    /// Nanoseconds that its end took.
+    pub end_ns: u64,
+    /// It ended from outside.
+    pub cut_short: bool,
+}
+
+/// What a request was refused for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// One line: cause and way out.
+    pub error: String,
+    /// The exit status that the command has for it.
+    pub exit: u8,
+}
+
+/// The functions of a session, as the protocol has them.
+pub fn named(rows: &[Row]) -> Vec<Named> {
+    let one = |row: &Row| Named {
+        row: row.target,
+        function: row.function.clone(),
+        module: row.module.clone(),
+        below: None,
+    };
+    rows.iter().map(one).collect()
+}
+
+impl Rows {
+    /// All that was counted until `now`; `before`: when the interval began.
+    pub fn of(rows: &[Row], metrics: &[Metric], now: &Counted, before: &Counted) -> Rows {
+        let since = now.since(before);
+        let figures = |row: &Row| {
+            let time = now.times.get(row.target).copied().unwrap_or_default();
+            let interval = since.times.get(row.target).copied().unwrap_or_default();
+            let is_known = time.calls + time.adopted + wall(&time) + time.strays > 0;
+            is_known.then(|| Figures::of(row, &time, metrics, &interval))
+        };
+        Rows {
+            elapsed_ns: now.rest[TIMES_ELAPSED],
+            unwatched: now.rest[TIMES_UNWATCHED],
+            missed: now.rest[TIMES_MISSED],
+            functions: rows.iter().filter_map(figures).collect(),
+            end: None,
+        }
+    }
+
+    /// The same as the module tells it: by target. Functions that are not there have nothing.
+    pub fn counted(&self) -> Counted {
+        let most = self.functions.iter().map(|one| one.row + 1).max();
+        let mut times = vec![Time::default(); most.unwrap_or(0).min(ROWS_MAX)];
+        for one in &self.functions {
+            if let Some(time) = times.get_mut(one.row) {
+                *time = one.time();
+            }
+        }
+        let mut rest = [0; 3];
+        rest[TIMES_ELAPSED] = self.elapsed_ns;
+        rest[TIMES_UNWATCHED] = self.unwatched;
+        rest[TIMES_MISSED] = self.missed;
+        Counted {
+            times,
+            rest,
+            ..Counted::default()
+        }
+    }
+}
+
+/// Functions of a session, as far as a client believes it.
+const ROWS_MAX: usize = 1 << 16;
+
+impl Figures {
+    fn of(row: &Row, time: &Time, metrics: &[Metric], interval: &Time) -> Figures {
+        let metrics = metrics.iter();
+        Figures {
+            row: row.target,
+            function: row.function.clone(),
+            module: row.module.clone(),
+            calls: time.calls,
+            wall_ns: wall(time),
+            cpu_ns: time.cpu_ns,
+            blocked_ns: time.blocked_ns,
+            runnable_ns: time.runnable_ns,
+            inside: time.inside,
+            adopted: time.adopted,
+            died: time.died,
+            jumped: time.jumped,
+            strays: time.strays,
+            elapsed_ns: time.elapsed_ns,
+            counted: time.counted.to_vec(),
+            metrics: metrics
+                .map(|one| (one.name.clone(), one.of(interval).json()))
+                .collect(),
+        }
+    }
+
+    fn time(&self) -> Time {
+        Time {
+            calls: self.calls,
+            adopted: self.adopted,
+            inside: self.inside,
+            died: self.died,
+            jumped: self.jumped,
+            strays: self.strays,
+            cpu_ns: self.cpu_ns,
+            blocked_ns: self.blocked_ns,
+            runnable_ns: self.runnable_ns,
+            elapsed_ns: self.elapsed_ns,
+            counted: std::array::from_fn(|at| self.counted.get(at).copied().unwrap_or(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_comes_over_whole() {
+        let row = |function: &str, target| Row {
+            function: function.into(),
+            module: None,
+            address: 0xffff_ffff_8100_0000,
+            target,
+            ..Row::default()
+        };
+        let time = |calls| Time {
+            calls,
+            cpu_ns: 10 * calls,
+            blocked_ns: calls,
+            elapsed_ns: 1000,
+            counted: [1, 2, 3, 4],
+            ..Time::default()
+        };
+        let now = Counted {
+            times: vec![time(7), Time::default(), time(9)],
+            rest: [1000, 2, 3],
+            ..Counted::default()
+        };
+        let before = Counted {
+            times: vec![time(3)],
+            rest: [400, 0, 0],
+            ..Counted::default()
+        };
+        let metrics = Metric::list("calls,wall/calls", &mut Vec::new()).unwrap();
+        let rows = [row("f", 0), row("g", 1), row("h", 2)];
+        let sent = Rows::of(&rows, &metrics, &now, &before);
+        let text = serde_json::to_string(&sent).unwrap();
+        assert!(!text.contains("ffffffff8"), "no address leaves: {text}");
+        let got: Rows = serde_json::from_str(&text).unwrap();
+        assert_eq!(got, sent);
+        assert_eq!(got.functions.len(), 2);
+        assert_eq!(got.functions[0].metrics["calls"], 4);
+        assert_eq!(got.functions[0].calls, 7);
+        assert_eq!(got.counted().times, now.times);
+        assert_eq!(got.counted().rest, now.rest);
+    }
+
+    #[test]
+    fn a_lying_daemon_takes_no_memory() {
+        let rows = Rows {
+            functions: vec![Figures {
+                row: 1 << 40,
+                ..Figures::default()
+            }],
+            ..Rows::default()
+        };
+        assert!(rows.counted().times.len() <= ROWS_MAX);
+    }
+}

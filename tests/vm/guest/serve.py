@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The daemon of jifl serve under load: its clients get exact counts, and nothing of it outlives it.
+
+usage: serve.py
+
+A process makes as many reads as it is told to. What the daemon counts of it, for a client on the
+Unix socket, for one with a certificate, for one that reads the protocol by hand, and in /metrics,
+is compared with that number. All of them count at the same time, in sessions of their own.
+"""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, status, wait_for
+
+HERE = Path("/run/serve")
+SOCKET = "/run/jifl/jifl.sock"
+GROUP, USER = 4711, 12345
+TLS, METRICS = "127.0.0.1:7443", "127.0.0.1:9480"
+READS = 3000
+
+
+# --- certificates ------------------------------------------------------------------
+
+
+def openssl(*words):
+    end = run("openssl", *words, cwd=HERE)
+    if end.returncode:
+        raise RuntimeError(f"openssl {words}: {end.stderr}")
+
+
+def authority(name):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
+            "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt")
+
+
+def certificate(name, of):
+    (HERE / f"{name}.ext").write_text("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n"
+                                      "basicConstraints=CA:FALSE\n")
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/O=test/CN={name}",
+            "-keyout", f"{name}.key", "-out", f"{name}.csr")
+    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{of}.crt", "-CAkey", f"{of}.key", "-CAcreateserial",
+            "-days", "30", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
+
+
+def holder(name):
+    """Options of a client with this certificate."""
+    return ["--host", f"https://{TLS}", "--host-cert", HERE / f"{name}.crt", "--host-key", HERE / f"{name}.key",
+            "--host-ca", HERE / "ca.crt"]
+
+
+# --- the daemon and its clients -----------------------------------------------------
+
+
+def confined():
+    """What runs a program with the capabilities of dist/jifl-serve.service alone."""
+    unit = Path(os.environ["JIFL_ROOT"], "dist/jifl-serve.service").read_text(encoding="utf-8")
+    names = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].lower().split()
+    return ["setpriv", "--no-new-privs", "--inh-caps=-all", f"--bounding-set=-all,{','.join('+' + name[4:] for name in names)}"]
+
+
+class Daemon:
+    """`jifl serve`, confined; its lines are kept in a file."""
+
+    def __init__(self):
+        self.lines = HERE / "lines"
+        with open(self.lines, "w", encoding="utf-8") as to:
+            self.process = subprocess.Popen([*confined(), "jifl", "serve", "--group", str(GROUP), "--listen", TLS, "--metrics", METRICS,
+                                             "--cert", HERE / "daemon.crt", "--key", HERE / "daemon.key",
+                                             "--client-ca", HERE / "ca.crt"], stdin=subprocess.DEVNULL, stderr=to)
+        wait_for("the daemon", lambda: "serves " in self.said() or self.process.poll() is not None)
+        check("the daemon runs", self.process.poll() is None, self.said())
+
+    def said(self):
+        return self.lines.read_text(encoding="utf-8")
+
+
+class OverSocket(http.client.HTTPConnection):
+    """HTTP over the Unix socket."""
+
+    def __init__(self):
+        super().__init__("jifl", timeout=120)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(SOCKET)
+
+
+def ask(method, path, body=None):
+    """(status, answer) of a request."""
+    connection = OverSocket()
+    headers = {"Content-Type": "application/json"} if body else {}
+    connection.request(method, path, json.dumps(body) if body else None, headers)
+    answer = connection.getresponse()
+    data = json.loads(answer.read())
+    connection.close()
+    return answer.status, data
+
+
+def events(number):
+    """Events of a session, as they come: name and data."""
+    connection = OverSocket()
+    connection.request("GET", f"/v1/stat/{number}/events")
+    answer, name = connection.getresponse(), None
+    try:
+        while line := answer.readline().decode().rstrip("\n"):
+            while line:
+                key, _, value = line.partition(": ")
+                if key == "event":
+                    name = value
+                elif key == "data":
+                    yield name, json.loads(value)
+                line = answer.readline().decode().rstrip("\n")
+    finally:
+        connection.close()
+
+
+def sessions():
+    return len(status()["sessions"])
+
+
+def stat(*host, form="json"):
+    """A client that counts reads of the process, until it is interrupted; returns when its session runs."""
+    before = sessions()
+    client = background("jifl", *host, "stat", "fn:vfs_read", "-p", str(works.pid), "-f", form,
+                        *(["-i", "200ms"] if form == "ndjson" else []))
+    wait_for("a client's session", lambda: sessions() > before or client.poll() is not None)
+    check(f"a session for {host[:2]}", client.poll() is None, client.poll() is not None and client.communicate())
+    return client
+
+
+class Works:
+    """A process that reads as often as it is told. To be told takes one read more, of the next number."""
+
+    def __init__(self):
+        self.told, theirs = os.pipe()[::-1]
+        self.done, tell = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            zero = os.open("/dev/zero", os.O_RDONLY)
+            while number := os.read(theirs, 8):
+                for _ in range(int(number)):
+                    os.pread(zero, 1, 0)
+                os.write(tell, b"x")
+            os._exit(0)
+        self.sleeps()
+
+    def sleeps(self):
+        where = Path(f"/proc/{self.pid}/wchan")
+        wait_for("the process waits", lambda: "pipe" in where.read_text())
+
+    def reads(self, number):
+        os.write(self.told, b"%8d" % number)
+        os.read(self.done, 1)
+        self.sleeps()
+
+
+works = None
+
+
+# --- the checks ----------------------------------------------------------------------
+
+
+def exact():
+    """All see the same calls: as many as were made."""
+    there, with_tls = stat("--host", "unix:", form="ndjson"), stat(*holder("alice"))
+    # A session of a user of the group, which is kept, and read by hand.
+    order = {"resources": ["fn:vfs_read"], "filters": {"pid": works.pid}, "interval_ms": 100, "keep": True}
+    code, begun = ask("POST", "/v1/stat", order)
+    same("an order is taken", code, 201)
+    works.reads(READS)
+    # Each time that it is told, one call ends and one begins.
+    want = READS + 1
+
+    def seen():
+        for name, data in events(begun["id"]):
+            rows = {row["function"]: row for row in data["functions"]} if name == "rows" else {}
+            if rows.get("vfs_read", {}).get("calls", 0) >= want:
+                return rows["vfs_read"]
+        return {}
+
+    row = seen()
+    same("by hand: calls", row["calls"], want)
+    same("by hand: the sum of times", row["wall_ns"], row["cpu_ns"] + row["blocked_ns"] + row["runnable_ns"])
+    metrics(begun["id"], row)
+    for name, client in (("on the socket", there), ("with a certificate", with_tls)):
+        out, err = interrupt(client)
+        same(f"{name}: exit status", client.returncode, 0)
+        check(f"{name}: a report", out, err)
+        *intervals, report = map(json.loads, out.splitlines())
+        function, = report["functions"]
+        same(f"{name}: calls", (function["calls"], function["adopted"], function["inside"]), (want, 1, 1))
+        same(f"{name}: nothing is missed", (report["missed"], report["unwatched"]), (0, 0))
+        if intervals:
+            parts = [row["calls"] for one in intervals for row in one["interval"]]
+            same(f"{name}: intervals add up", sum(parts), want)
+    return begun["id"]
+
+
+def metrics(number, row):
+    """/metrics has the same numbers as the events, while the process waits: but for the time that it is blocked."""
+    with urllib.request.urlopen(f"http://{METRICS}/metrics") as answer:
+        text = answer.read().decode()
+        check("metrics: their type", answer.headers["Content-Type"].startswith("application/openmetrics-text"), answer.headers)
+    lines = dict(line.rpartition(" ")[::2] for line in text.splitlines() if not line.startswith("#"))
+    labels = f'session="{number}",function="vfs_read",module=""'
+    same("metrics: calls", float(lines[f"jifl_function_calls_total{{{labels}}}"]), row["calls"])
+    of = lambda state: float(lines[f'jifl_function_time_seconds_total{{{labels},state="{state}"}}'])
+    for state in ("cpu", "runnable"):
+        check(f"metrics: {state}", abs(of(state) - row[f"{state}_ns"] / 1e9) < 1e-9, (of(state), row))
+    check("metrics: blocked", of("blocked") >= row["blocked_ns"] / 1e9 - 1e-9, (of("blocked"), row))
+    check("metrics: they end", text.endswith("# EOF\n"))
+    same("metrics: sessions", float(lines["jifl_serve_sessions"]), 3)
+
+
+def as_user(groups, *request):
+    """(status, answer) of a request of a user without privilege; what it could not do, as text."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups(groups)
+        os.setgid(USER)
+        os.setuid(USER)
+        try:
+            answer = ask(*request)
+        except OSError as error:
+            answer = type(error).__name__
+        os.write(write, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as end:
+        answer = json.loads(end.read())
+    os.waitpid(pid, 0)
+    return answer
+
+
+def users(kept):
+    """Those of the group are served, others are not. Nobody but root ends what is another's."""
+    same("a user outside of the group", as_user([], "GET", "/v1/info"), "PermissionError")
+    code, info = as_user([GROUP], "GET", "/v1/info")
+    same("a user of the group", code, 200)
+    check("the kernel says who it is", info["you"].startswith(f"uid {USER} pid "), info)
+    same("it ends nothing of root's", as_user([GROUP], "DELETE", f"/v1/stat/{kept}")[0], 403)
+    order = {"resources": ["fn:vfs_read"], "keep": True}
+    same("it does not read variables", as_user([GROUP], "POST", "/v1/stat", {**order, "metrics": ["var:jiffies_64"]})[0], 403)
+    code, begun = as_user([GROUP], "POST", "/v1/stat", order)
+    same("it has a session of its own", code, 201)
+    same("root ends it", ask("DELETE", f"/v1/stat/{begun['id']}")[0], 200)
+    wait_for("its end", lambda: sessions() == 1)
+
+
+def strangers():
+    """Without a certificate of the authority nobody is served."""
+    end = run("jifl", *holder("eve"), "stat", "fn:vfs_read", "--for", "1s")
+    same("another authority's certificate: exit status", end.returncode, 1)
+    check("another authority's certificate: one line", end.stderr.count("\n") == 1 and "certificate" in end.stderr, end.stderr)
+    end = run("jifl", "--host", "unix:", "stat", "fn:no_such_function_here", "--for", "1s")
+    same("a refusal is that of stat", end.returncode, run("jifl", "stat", "fn:no_such_function_here", "--for", "1s").returncode)
+    check("a refusal is one line", end.stderr.count("\n") == 1 and "no such function" in end.stderr, end.stderr)
+
+
+def deaths(daemon):
+    """A client that is killed ends its session."""
+    for name, host in (("the socket", ["--host", "unix:"]), ("a certificate", holder("alice"))):
+        client = stat(*host)
+        before = sessions()
+        client.kill()
+        client.communicate()
+        wait_for("the session's end", lambda before=before: sessions() < before)
+        check(f"a client of {name} that is killed ends its session", True)
+    wait_for("its line", lambda: daemon.said().count("ended: why left") >= 2)
+
+
+def end_of_the_daemon(daemon):
+    """SIGKILL leaves nothing in the kernel, and a socket that the next daemon replaces; SIGTERM leaves nothing at all."""
+    client = stat("--host", "unix:")
+    check("sessions run", sessions() == 2, status())
+    daemon.process.kill()
+    daemon.process.wait()
+    took = wait_for("the sessions' end", lambda: sessions() == 0, timeout=60)
+    same("after kill -9: sessions", status()["sessions"], [])
+    same("after kill -9: blocks", status()["blocks"], 0)
+    figure("seconds from kill -9 until no session was left", f"{took:.2f}")
+    _, err = client.communicate(timeout=120)
+    same("its client is told", (client.returncode, err.count("\n")), (1, 1))
+    check("its socket is left", os.path.exists(SOCKET))
+    another = Daemon()
+    same("another daemon takes its place", ask("GET", "/v1/info")[0], 200)
+    ask("POST", "/v1/stat", {"resources": ["fn:vfs_read"], "keep": True})
+    same("it has a session", sessions(), 1)
+    another.process.send_signal(signal.SIGTERM)
+    same("SIGTERM: exit status", another.process.wait(timeout=120), 0)
+    check("SIGTERM: no socket", not os.path.exists(SOCKET))
+    same("SIGTERM: no session", sessions(), 0)
+    check("SIGTERM: its lines", "ended: why daemon" in another.said(), another.said())
+
+
+def audit(daemon):
+    """Each session has its lines: who, what, how it ended."""
+    said = daemon.said()
+    started = re.findall(r"session (\d+) started: who (.*?) what (.*)", said)
+    check("audit: by user", any(re.fullmatch(r"uid 0 pid \d+", who) for _, who, _ in started), said)
+    check("audit: by certificate", any(who.startswith('certificate "CN=alice,O=test" from 127.0.0.1:') for _, who, _ in started), said)
+    check("audit: another user", any(who.startswith(f"uid {USER} pid") for _, who, _ in started), said)
+    check("audit: what", all(what.startswith("fn:vfs_read") for *_, what in started), said)
+    check("audit: refusals", "refused: who uid" in said and "TLS handshake" in said, said)
+
+
+def program():
+    global works
+    mark = log_mark()
+    HERE.mkdir()
+    authority("ca")
+    authority("other")
+    for name, of in (("daemon", "ca"), ("alice", "ca"), ("eve", "other")):
+        certificate(name, of)
+    load = [background("sh", "-c", "while :; do ls -R /sys/bus > /dev/null; done") for _ in range(2)]
+    works = Works()
+    daemon = Daemon()
+    mode = os.stat(SOCKET)
+    same("the socket's group and mode", (mode.st_gid, mode.st_mode & 0o777), (GROUP, 0o660))
+    end = run("jifl", "serve", "--metrics", "127.0.0.1:9481")
+    check("a second daemon is refused", end.returncode == 1 and "another jifl serve" in end.stderr, end)
+    began = time.monotonic()
+    kept = exact()
+    figure("seconds for exact counts", f"{time.monotonic() - began:.1f}")
+    users(kept)
+    strangers()
+    deaths(daemon)
+    audit(daemon)
+    end_of_the_daemon(daemon)
+    for one in load:
+        one.kill()
+        one.communicate()
+    same("the kernel's log", complaints(kernel_log(mark)), [])
+
+
+main(program)
