@@ -13,6 +13,11 @@
  *	struct jifl_flight_record[]		from records_at on, record_count for each CPU
  *
  * Offsets are in bytes from the head. Each part begins at a page. All numbers are little endian.
+ *
+ * The magic's bytes stand in programs and files, too. A head is one if it is at the beginning of a
+ * page, has the version, and the first entry of the table of pages is the head's own page. After a
+ * reset of a real machine what was in its processors' caches may be missing: the newest records and
+ * counts. Machines that encrypt memory with a key of each boot leave nothing.
  */
 #ifndef _UAPI_JIFL_FLIGHT_H
 #define _UAPI_JIFL_FLIGHT_H
@@ -26,6 +31,8 @@
 /* Pages of the table of pages: each tells of 512 pages, 2 MiB. */
 #define JIFL_FLIGHT_TABLE_MAX	384
 #define JIFL_FLIGHT_EVENTS_MAX	64
+/* Or-ed to the number of a system call that a 32-bit program makes: one of their table. */
+#define JIFL_FLIGHT_IA32	0x80000000u
 
 /* The first page. It is written before `magic`, which comes last. */
 struct jifl_flight_head {
@@ -37,7 +44,7 @@ struct jifl_flight_head {
 	__u32 record_count;		/* of each ring: a power of two */
 	__u32 reserved;
 	__u64 events_at, rings_at, pages_at, records_at;
-	__u8  boot_id[16];		/* /proc/sys/kernel/random/boot_id, in its order */
+	__u8  boot_id[16];		/* /proc/sys/kernel/random/boot_id; 0: unknown */
 	__u8  build_id[20];		/* of the kernel; 0: unknown */
 	__u32 tsc_khz;			/* ticks of the time stamp counter in a millisecond */
 	/* One moment, by three clocks. */
@@ -47,7 +54,8 @@ struct jifl_flight_head {
 	__u64 mask;			/* events that are recorded now, by number */
 	/* Not recorded any more from this value of the counter on; all ones: it is recorded. */
 	__u64 stop_at;
-	__u32 stop_why;			/* enum jifl_flight_stop */
+	/* enum jifl_flight_stop; while stop_at is all ones only AT_PANIC means anything. */
+	__u32 stop_why;
 	__u32 stop_event;		/* with AT_EVENT: its number */
 	__u64 table[JIFL_FLIGHT_TABLE_MAX]; /* physical addresses of the pages from pages_at on */
 };
@@ -57,7 +65,8 @@ enum jifl_flight_stop {
 	JIFL_FLIGHT_AT_REQUEST = 1,		/* by a request */
 	JIFL_FLIGHT_AT_EVENT = 2,	/* an event that it was to stop at */
 	JIFL_FLIGHT_AT_ERRNO = 3,	/* a system call returned the error */
-	JIFL_FLIGHT_AT_PANIC = 4,	/* the kernel is panicking: it goes on all the same */
+	/* The kernel panics, and came to tell of it; it is recorded all the same. */
+	JIFL_FLIGHT_AT_PANIC = 4,
 };
 
 /*
@@ -75,7 +84,7 @@ struct jifl_flight_event {
 	__u64 reserved;
 };
 
-/* Of a CPU, a cache line. */
+/* Of a CPU, a cache line. The nth is of the nth possible CPU; records have their CPU's number. */
 struct jifl_flight_ring {
 	__u64 count;			/* records that were begun, since the beginning */
 	__u64 reserved[7];
@@ -106,7 +115,8 @@ struct jifl_flight_record {
 /* JIFL_IOC_FLIGHT. */
 enum jifl_flight_op {
 	/*
-	 * Begins a recording: EBUSY: there is one. ENOMEM. EINVAL: no event of the mask is known.
+	 * Begins a recording: EBUSY: there is one. ENOMEM. E2BIG: more than some 760 MiB. EINVAL:
+	 * no event of the mask is known, or it is to stop at one that is not among them.
 	 * ENXIO: there is no memory of that name, or it is too small. EEXIST: that memory has the
 	 * recording of another boot. With `keep` it goes on when the file is closed.
 	 */
@@ -115,9 +125,12 @@ enum jifl_flight_op {
 	JIFL_FLIGHT_END = 2,
 	/* Copies `length` bytes from `offset` on to buf. ENOENT; EINVAL: outside of the region. */
 	JIFL_FLIGHT_COPY = 3,
-	/* The same of what memory of that name has from another boot. ENXIO; ENODATA: nothing. */
+	/*
+	 * The same of what memory of that name has from another boot. ENXIO; ENODATA: nothing;
+	 * EBUSY: a recording runs in such memory.
+	 */
 	JIFL_FLIGHT_LAST = 4,
-	/* From now on these events are recorded: mask. ENOENT, EINVAL. */
+	/* From now on these events are recorded: mask, of those that are known. ENOENT. */
 	JIFL_FLIGHT_MASK = 5,
 	/* Stops recording `after_ns` from now. ENOENT. */
 	JIFL_FLIGHT_FREEZE = 6,
@@ -141,7 +154,7 @@ struct jifl_flight {
 	__u64 stop_mask;
 	__s32 stop_errno;		/* START: or a system call returns this, below 0; 0: none */
 	__u32 reserved;			/* 0 */
-	__u64 after_ns;			/* START, FREEZE: how long it records after that */
+	__u64 after_ns;			/* START, FREEZE: how long after that; a day at most */
 	/*
 	 * START, LAST, FORGET: memory that outlives the machine's restart: a name of reserve_mem=,
 	 * or `0xADDRESS:0xBYTES`, which memmap= has taken from the kernel; empty: ordinary memory.

@@ -15,6 +15,17 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <asm/syscall.h>
+#include <asm/trace/exceptions.h>
+#include <trace/events/block.h>
+#include <trace/events/error_report.h>
+#include <trace/events/irq.h>
+#include <trace/events/module.h>
+#include <trace/events/net.h>
+#include <trace/events/oom.h>
+#include <trace/events/printk.h>
+#include <trace/events/sched.h>
+#include <trace/events/signal.h>
+#include <trace/events/syscalls.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -85,16 +96,27 @@ static void jifl_flight_text(u32 event, const char *text, size_t len)
 
 /* --- sys ------------------------------------------------------------------------------------ */
 
+static u32 jifl_flight_call(struct pt_regs *regs)
+{
+	return syscall_get_nr(current, regs) | (in_ia32_syscall() ? JIFL_FLIGHT_IA32 : 0);
+}
+
 static void jifl_flight_on_enter(void *data, struct pt_regs *regs, long id)
 {
-	jifl_flight_say(enter, id, regs->di, regs->si, regs->dx, regs->r10);
+	if (unlikely(in_ia32_syscall()))
+		jifl_flight_say(enter, jifl_flight_call(regs), regs->bx, regs->cx, regs->dx,
+				regs->si);
+	else
+		jifl_flight_say(enter, jifl_flight_call(regs), regs->di, regs->si, regs->dx,
+				regs->r10);
 }
 
 static void jifl_flight_on_exit(void *data, struct pt_regs *regs, long ret)
 {
-	jifl_flight_say(exit, regs->orig_ax, ret, 0, 0, 0);
+	jifl_flight_say(exit, jifl_flight_call(regs), ret, 0, 0, 0);
 	if (unlikely(jifl_flight_state.stop_errno && ret == jifl_flight_state.stop_errno))
-		jifl_flight_trip(JIFL_FLIGHT_AT_ERRNO, JIFL_FLIGHT_EVENT_exit);
+		jifl_flight_trip(JIFL_FLIGHT_AT_ERRNO, JIFL_FLIGHT_EVENT_exit,
+				 jifl_flight_state.after);
 }
 
 /* --- sched, proc ---------------------------------------------------------------------------- */
@@ -177,7 +199,9 @@ static void jifl_flight_on_softirq_exit(void *data, unsigned int vec)
 
 static u64 jifl_flight_device(const struct request *rq)
 {
-	return rq->q->disk ? disk_devt(rq->q->disk) : 0;
+	struct gendisk *disk = READ_ONCE(rq->q->disk);
+
+	return disk ? disk_devt(disk) : 0;
 }
 
 static void jifl_flight_on_block_issue(void *data, struct request *rq)
@@ -211,6 +235,12 @@ static void jifl_flight_on_oom(void *data, struct task_struct *task, uid_t uid)
 			jifl_flight_word(task->comm, 1), 0);
 }
 
+/* Before the kernel told more of it. */
+static void jifl_flight_on_oom_pid(void *data, int pid)
+{
+	jifl_flight_say(oom, pid, 0, 0, 0, 0);
+}
+
 static void jifl_flight_on_receive(void *data, struct sk_buff *skb)
 {
 	jifl_flight_say(receive, skb->len, skb->dev->ifindex, 0, 0, 0);
@@ -224,7 +254,7 @@ static void jifl_flight_on_transmit(void *data, const struct sk_buff *skb,
 
 /* --- log ------------------------------------------------------------------------------------ */
 
-static void jifl_flight_on_warn(void *data, u32 detector, unsigned long id)
+static void jifl_flight_on_warn(void *data, enum error_detector detector, unsigned long id)
 {
 	jifl_flight_say(warn, detector, id, 0, 0, 0);
 }
@@ -241,6 +271,25 @@ static const struct jifl_flight_event jifl_flight_table[JIFL_FLIGHT_NR_EVENTS] =
 	[number_] = { .name = #name_, .group = #group_, .fields = fields_ },
 	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_ENTRY)
 };
+
+/*
+ * A hook gets what its tracepoint gives: the compiler compares them. Of the first one, by what the
+ * kernel has.
+ */
+#define JIFL_FLIGHT_OLD_OOM							\
+	__builtin_types_compatible_p(typeof(&check_trace_callback_type_mark_victim), \
+				     void (*)(void (*)(void *, int)))
+
+static void __maybe_unused jifl_flight_compare(void)
+{
+#define JIFL_FLIGHT_COMPARE(number_, name_, tracepoint_, ...) \
+	check_trace_callback_type_##tracepoint_(JIFL_FLIGHT_FN(name_));
+#define JIFL_FLIGHT_FN(name_) jifl_flight_on_##name_
+#define jifl_flight_on_oom \
+	__builtin_choose_expr(JIFL_FLIGHT_OLD_OOM, jifl_flight_on_oom_pid, (jifl_flight_on_oom))
+	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_COMPARE)
+#undef jifl_flight_on_oom
+}
 
 static struct jifl_flight_hook {
 	const char *tracepoint;
@@ -264,6 +313,8 @@ static void jifl_flight_find(struct tracepoint *tp, void *unused)
 
 int jifl_flight_find_events(void)
 {
+	if (JIFL_FLIGHT_OLD_OOM)
+		jifl_flight_hooks[JIFL_FLIGHT_EVENT_oom].fn = jifl_flight_on_oom_pid;
 	for_each_kernel_tracepoint(jifl_flight_find, NULL);
 	return 0;
 }
@@ -272,6 +323,11 @@ const struct jifl_flight_event *jifl_flight_events(u32 *n)
 {
 	*n = JIFL_FLIGHT_NR_EVENTS;
 	return jifl_flight_table;
+}
+
+bool jifl_flight_has_results(u64 mask)
+{
+	return mask >> JIFL_FLIGHT_EVENT_exit & 1;
 }
 
 static int jifl_flight_set(struct jifl_flight_hook *hook, bool listens)

@@ -14,11 +14,12 @@ struct jifl_region {
 	void *base;			/* NULL: none. The head is there */
 	size_t size;
 	u64 physical;			/* of memory that outlives the machine's restart; else 0 */
+	size_t mapped;			/* bytes that are mapped of it: `size` may be fewer */
+	bool requested;			/* it is this module's among the machine's resources */
 };
 
 /* What events ask on their way. It is written seldom. */
 struct jifl_flight_state {
-	u64 stop_at;			/* ticks: from then on nothing is recorded */
 	u64 stop_mask;			/* these events stop it */
 	s64 stop_errno;			/* a system call with this result does; 0: none */
 	u64 after;			/* ticks that are recorded after that */
@@ -42,6 +43,10 @@ void jifl_region_close(struct jifl_region *region);
  * : it is no recording. Sleeps.
  */
 int jifl_region_find(struct jifl_region *region, const char *memory, bool forget);
+/* What the head has now outlives a reset. Any context. */
+void jifl_region_flush_head(const struct jifl_flight_head *head);
+/* The same of all of it. It may take a tenth of a second. Any context. */
+void jifl_region_flush(const struct jifl_region *region);
 /* Undoes that. Sleeps. */
 void jifl_region_leave(struct jifl_region *region);
 
@@ -54,8 +59,8 @@ void jifl_flight_lead(const struct jifl_region *region);
  * gone.
  */
 void jifl_flight_write(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e);
-/* It is to stop, for this reason. Any context. */
-void jifl_flight_trip(enum jifl_flight_stop why, u32 event);
+/* It is to stop, for this reason, so many ticks from now. Any context. */
+void jifl_flight_trip(enum jifl_flight_stop why, u32 event, u64 after);
 
 /* --- event.c: what is recorded --------------------------------------------------------------- */
 
@@ -63,6 +68,8 @@ void jifl_flight_trip(enum jifl_flight_stop why, u32 event);
 int jifl_flight_find_events(void);
 /* The events, and how many there are. */
 const struct jifl_flight_event *jifl_flight_events(u32 *n);
+/* Are the results of system calls among these? */
+bool jifl_flight_has_results(u64 mask);
 /*
  * From now on these events are recorded, by number, as far as the kernel has them. Those: *mask. 0,
  * or what registering said; then none is. Sleeps.

@@ -7,8 +7,12 @@
  * of a table, and that has those of all pages. The magic comes last, when all else is written, and
  * goes first.
  *
- * Memory at an address that the caller names is taken only if no part of it is the kernel's own
- * (IORESOURCE_SYSTEM_RAM). The kernel gives none of what memmap= has taken to anybody.
+ * Memory at an address that the caller names is taken only if the firmware's map says that all of
+ * it is RAM, and the kernel does not use any of it as such: so a parameter, memmap=SIZE$ADDRESS,
+ * has taken it away. It is requested while it is mapped, so no driver has it.
+ *
+ * What is written stays in the processors' caches at first. A reset may lose that, on real
+ * machines. So head and tables are flushed when they have changed, and all is at a panic.
  *
  * Context: process; sleeps.
  */
@@ -25,6 +29,8 @@
 #include <linux/uuid.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+#include <asm/cacheflush.h>
+#include <asm/e820/api.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
@@ -54,15 +60,18 @@ static int jifl_region_by_name(const char *name, phys_addr_t *start, phys_addr_t
 /* 0xADDRESS:0xBYTES */
 static int jifl_region_by_address(const char *text, phys_addr_t *start, phys_addr_t *size)
 {
-	u64 from, bytes;
+	u64 from, bytes, at;
 	char end;
 
-	if (sscanf(text, "0x%llx:0x%llx%c", &from, &bytes, &end) != 2 || !bytes ||
-	    from + bytes < from || from & ~PAGE_MASK)
+	if (sscanf(text, "0x%15llx:0x%15llx%c", &from, &bytes, &end) != 2 || !bytes ||
+	    (from | bytes) & ~PAGE_MASK)
 		return -ENXIO;
 	if (region_intersects(from, bytes, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
 		return -ENXIO;
+	for (at = from; at < from + bytes; at += PAGE_SIZE)
+		if (!e820__mapped_raw_any(at, at + PAGE_SIZE, E820_TYPE_RAM))
+			return -ENXIO;
 	*start = from;
 	*size = bytes;
 	return 0;
@@ -71,24 +80,29 @@ static int jifl_region_by_address(const char *text, phys_addr_t *start, phys_add
 static int jifl_region_map(struct jifl_region *region, const char *memory)
 {
 	phys_addr_t start, size;
-	int ret = jifl_region_by_name(memory, &start, &size);
+	const bool named = !jifl_region_by_name(memory, &start, &size);
+	const int ret = named ? 0 : jifl_region_by_address(memory, &start, &size);
 
-	if (ret)
-		ret = jifl_region_by_address(memory, &start, &size);
 	if (ret || size < JIFL_FLIGHT_PAGE || start & ~PAGE_MASK)
 		return -ENXIO;
-	region->base = JIFL_ALLOC(memremap(start, size, MEMREMAP_WB));
-	if (!region->base)
-		return -ENXIO;
 	region->size = size;
+	region->mapped = size;
 	region->physical = start;
-	return 0;
+	region->requested = !named && request_mem_region(start, size, "jifl flight recorder");
+	if (named || region->requested)
+		region->base = JIFL_ALLOC(memremap(start, size, MEMREMAP_WB));
+	if (region->base)
+		return 0;
+	jifl_region_leave(region);
+	return -ENXIO;
 }
 
 void jifl_region_leave(struct jifl_region *region)
 {
 	if (region->base)
 		memunmap(region->base);
+	if (region->requested)
+		release_mem_region(region->physical, region->mapped);
 	*region = (struct jifl_region){};
 }
 
@@ -102,9 +116,22 @@ int jifl_region_find(struct jifl_region *region, const char *memory, bool forget
 		jifl_region_leave(region);
 		return -ENODATA;
 	}
-	if (forget)
+	if (forget) {
 		memset(region->base, 0, JIFL_FLIGHT_PAGE);
+		jifl_region_flush_head(region->base);
+	}
 	return 0;
+}
+
+void jifl_region_flush_head(const struct jifl_flight_head *head)
+{
+	clflush_cache_range((void *)head, JIFL_FLIGHT_PAGE);
+}
+
+void jifl_region_flush(const struct jifl_region *region)
+{
+	if (region->physical)
+		clflush_cache_range(region->base, region->size);
 }
 
 /* --- the head --------------------------------------------------------------------------------- */
@@ -217,7 +244,7 @@ int jifl_region_open(struct jifl_region *region, const char *memory, u32 record_
 {
 	struct jifl_flight_head *head = JIFL_ALLOC(kzalloc(sizeof(*head), GFP_KERNEL));
 	size_t size;
-	int ret = -ENOMEM;
+	int ret = -E2BIG;
 
 	if (!head)
 		return -ENOMEM;
@@ -231,6 +258,7 @@ int jifl_region_open(struct jifl_region *region, const char *memory, u32 record_
 		memcpy(region->base, head, sizeof(*head));
 		memcpy(region->base + head->events_at, events, nevents * sizeof(*events));
 		jifl_region_write_pages(region);
+		jifl_region_flush(region);
 	}
 	kfree(head);
 	return ret;
@@ -242,9 +270,11 @@ void jifl_region_close(struct jifl_region *region)
 		return;
 	/* A finished recording is none of another boot's. */
 	memset(region->base, 0, JIFL_FLIGHT_PAGE);
-	if (region->physical)
-		memunmap(region->base);
-	else
-		vfree(region->base);
+	jifl_region_flush_head(region->base);
+	if (region->physical) {
+		jifl_region_leave(region);
+		return;
+	}
+	vfree(region->base);
 	*region = (struct jifl_region){};
 }

@@ -6,7 +6,9 @@
  * 1. Events come when the rings are there, and go before these. tracepoint_synchronize_unregister
  *    waits for each hook that runs. So nobody writes to memory that is given back.
  * 2. A reader copies memory that is being written: records tell whether they are whole (write.c).
- * 3. At a panic the recording goes on. Its head says that there was one.
+ * 3. At a panic the recording goes on. If the kernel comes to its notifiers the head says that
+ *    there was one. With a crash kernel it mostly does not: that is started before them.
+ * 4. Reading may wait for memory of the caller's. Who closes another file does not wait for that.
  *
  * Context: process, under jifl_flight_mutex; sleeps.
  */
@@ -33,6 +35,9 @@
 
 #define JIFL_FLIGHT_LEAST	64
 #define JIFL_FLIGHT_MOST	(1u << 24)
+/* Of after_ns: the product with any rate of a counter has room. */
+#define JIFL_FLIGHT_AFTER_MOST	(24 * 3600 * (u64)NSEC_PER_SEC)
+#define JIFL_FLIGHT_COPY_MOST	(1ull << 30)
 
 static DEFINE_MUTEX(jifl_flight_mutex);
 static struct jifl_region jifl_flight_region;
@@ -56,9 +61,14 @@ static void jifl_flight_end(void)
 
 	jifl_flight_listen(&nothing);
 	jifl_flight_lead(NULL);
-	jifl_flight_state = (struct jifl_flight_state){ .stop_at = U64_MAX };
+	jifl_flight_state = (struct jifl_flight_state){};
 	jifl_region_close(&jifl_flight_region);
-	jifl_flight_owner = NULL;
+	WRITE_ONCE(jifl_flight_owner, NULL);
+}
+
+static void jifl_flight_end_told(void)
+{
+	jifl_flight_end();
 	pr_info("flight recording ended: by pid %d comm %s\n", task_tgid_nr(current),
 		current->comm);
 }
@@ -67,7 +77,7 @@ static bool jifl_flight_may_start(const struct jifl_flight *req)
 {
 	return req->record_count >= JIFL_FLIGHT_LEAST && req->record_count <= JIFL_FLIGHT_MOST &&
 	       is_power_of_2(req->record_count) && req->keep <= 1 && req->stop_errno <= 0 &&
-	       req->after_ns <= U32_MAX * (u64)NSEC_PER_SEC;
+	       req->after_ns <= JIFL_FLIGHT_AFTER_MOST;
 }
 
 static int jifl_flight_start(const void *owner, struct jifl_flight *req)
@@ -90,24 +100,26 @@ static int jifl_flight_start(const void *owner, struct jifl_flight *req)
 		return ret;
 	head = jifl_flight_head();
 	jifl_flight_state = (struct jifl_flight_state){
-		.stop_at = U64_MAX,
 		.stop_mask = req->stop_mask,
 		.stop_errno = req->stop_errno,
 		.after = jifl_flight_ticks(req->after_ns),
 		.head = head,
 	};
 	jifl_flight_lead(&jifl_flight_region);
-	jifl_flight_owner = req->keep ? NULL : owner;
+	WRITE_ONCE(jifl_flight_owner, req->keep ? NULL : owner);
 	/* From here on it can be found. */
 	memcpy(head->magic, JIFL_FLIGHT_MAGIC, sizeof(head->magic));
 	ret = jifl_flight_listen(&req->mask);
-	if (!ret && !req->mask)
+	/* What it is to stop at has to be among them. */
+	if (!ret && (!req->mask || req->stop_mask & ~req->mask ||
+		     (req->stop_errno && !jifl_flight_has_results(req->mask))))
 		ret = -EINVAL;
 	if (ret) {
 		jifl_flight_end();
 		return ret;
 	}
 	head->mask = req->mask;
+	jifl_region_flush_head(head);
 	pr_info("flight recording started: by pid %d comm %s, %u records for each CPU%s\n",
 		task_tgid_nr(current), current->comm, req->record_count,
 		req->keep ? ", kept" : "");
@@ -120,7 +132,8 @@ static int jifl_flight_copy(const struct jifl_region *region, struct jifl_flight
 {
 	const u64 length = req->length;
 
-	if (req->offset > region->size || length > region->size - req->offset)
+	if (length > JIFL_FLIGHT_COPY_MOST || req->offset > region->size ||
+	    length > region->size - req->offset)
 		return -EINVAL;
 	return copy_to_user(u64_to_user_ptr(req->buf), region->base + req->offset, length) ?
 	       -EFAULT : 0;
@@ -156,6 +169,7 @@ static int jifl_flight_set_mask(struct jifl_flight *req)
 	int ret = jifl_flight_listen(&req->mask);
 
 	jifl_flight_head()->mask = req->mask;
+	jifl_region_flush_head(jifl_flight_head());
 	return ret;
 }
 
@@ -163,9 +177,17 @@ static int jifl_flight_thaw(void)
 {
 	struct jifl_flight_head *head = jifl_flight_head();
 
-	head->stop_why = JIFL_FLIGHT_RUNS;
-	head->stop_at = U64_MAX;
-	WRITE_ONCE(jifl_flight_state.stop_at, U64_MAX);
+	WRITE_ONCE(head->stop_why, JIFL_FLIGHT_RUNS);
+	WRITE_ONCE(head->stop_at, U64_MAX);
+	jifl_region_flush_head(head);
+	return 0;
+}
+
+static int jifl_flight_freeze(const struct jifl_flight *req)
+{
+	if (req->after_ns > JIFL_FLIGHT_AFTER_MOST)
+		return -EINVAL;
+	jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0, jifl_flight_ticks(req->after_ns));
 	return 0;
 }
 
@@ -176,17 +198,14 @@ static int jifl_flight_running(struct jifl_flight *req)
 		return -ENOENT;
 	switch (req->op) {
 	case JIFL_FLIGHT_END:
-		jifl_flight_end();
+		jifl_flight_end_told();
 		return 0;
 	case JIFL_FLIGHT_COPY:
 		return jifl_flight_copy(&jifl_flight_region, req);
 	case JIFL_FLIGHT_MASK:
 		return jifl_flight_set_mask(req);
 	case JIFL_FLIGHT_FREEZE:
-		jifl_flight_state.after = jifl_flight_ticks(min_t(u64, req->after_ns,
-								  U32_MAX * (u64)NSEC_PER_SEC));
-		jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0);
-		return 0;
+		return jifl_flight_freeze(req);
 	case JIFL_FLIGHT_THAW:
 		return jifl_flight_thaw();
 	default:
@@ -211,7 +230,7 @@ static int jifl_flight_do(const void *owner, struct jifl_flight *req)
 
 int jifl_flight_request(const void *owner, struct jifl_flight *req)
 {
-	int ret = jifl_require_addresses() ?: jifl_require_unlocked();
+	int ret = jifl_require_addresses();
 
 	if (ret) {
 		jifl_audit_refused("flight", ret);
@@ -219,7 +238,8 @@ int jifl_flight_request(const void *owner, struct jifl_flight *req)
 	}
 	if (req->reserved || strnlen(req->memory, sizeof(req->memory)) == sizeof(req->memory))
 		return -EINVAL;
-	mutex_lock(&jifl_flight_mutex);
+	if (mutex_lock_killable(&jifl_flight_mutex))
+		return -EINTR;
 	ret = jifl_flight_do(owner, req);
 	mutex_unlock(&jifl_flight_mutex);
 	return ret;
@@ -227,9 +247,12 @@ int jifl_flight_request(const void *owner, struct jifl_flight *req)
 
 void jifl_flight_closes(const void *owner)
 {
+	/* Requests of this file alone make it the owner, and they are over. */
+	if (READ_ONCE(jifl_flight_owner) != owner)
+		return;
 	mutex_lock(&jifl_flight_mutex);
 	if (jifl_flight_head() && jifl_flight_owner == owner)
-		jifl_flight_end();
+		jifl_flight_end_told();
 	mutex_unlock(&jifl_flight_mutex);
 }
 
@@ -240,8 +263,11 @@ static int jifl_flight_panics(struct notifier_block *block, unsigned long event,
 {
 	struct jifl_flight_head *head = READ_ONCE(jifl_flight_state.head);
 
-	if (head && head->stop_why == JIFL_FLIGHT_RUNS)
-		head->stop_why = JIFL_FLIGHT_AT_PANIC;
+	if (!head)
+		return NOTIFY_DONE;
+	if (READ_ONCE(head->stop_at) == U64_MAX)
+		WRITE_ONCE(head->stop_why, JIFL_FLIGHT_AT_PANIC);
+	jifl_region_flush(&jifl_flight_region);
 	return NOTIFY_DONE;
 }
 
@@ -258,6 +284,6 @@ void jifl_flight_exit(void)
 	atomic_notifier_chain_unregister(&panic_notifier_list, &jifl_flight_notifier);
 	mutex_lock(&jifl_flight_mutex);
 	if (jifl_flight_head())
-		jifl_flight_end();
+		jifl_flight_end_told();
 	mutex_unlock(&jifl_flight_mutex);
 }

@@ -278,7 +278,7 @@ def died():
 
 def complaints(lines=None):
     """What the module has said beyond who did what, in all of the log or these lines of it."""
-    own = re.compile(r"jifl: (?!session \d+ (started|ended): |refused: |.*taint)")
+    own = re.compile(r"jifl: (?!session \d+ (started|ended): |flight recording (started|ended): |refused: |.*taint)")
     return [line for line in (kernel_log() if lines is None else lines) if own.match(line)]
 
 
