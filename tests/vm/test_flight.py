@@ -1,11 +1,66 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The flight recorder: in a machine that lives, that dies, and that starts again."""
 
+import json
+import subprocess
+
 import pytest
 
 import harness
+
+PANICKED = 123
+# Memory that outlives a reset, by kernel: the parameter, and its name.
+MEMORY = {"6.1": ("memmap=8M$0x30000000", "0x30000000:0x800000"), "6.12": ("reserve_mem=8M:4096:flight", "flight")}
+PROGRAM = "exec /usr/bin/python3 -B " + str(harness.ROOT / "tests/vm/guest/flight_ends.py")
 
 
 @pytest.mark.parametrize("kernel", harness.turn(2))
 def test_flight(kernel, show):
     harness.guest("flight", kernel=kernel, smp=2, timeout=300, show=show)
+
+
+def check_last_moment(lines, show, name):
+    """Of each processor, up to the end: no system call of its process is missing, and none is there twice.
+
+    The process numbers its calls. So the numbers are the second witness.
+    """
+    records = [json.loads(line) for line in lines.splitlines()]
+    places, ends = {}, {}
+    for one in records:
+        if one["event"] == "enter" and one["arguments"]["call"] == "pwrite64":
+            places.setdefault(one["cpu"], []).append(int(str(one["arguments"]["d"]), 0))
+            ends[one["cpu"]] = one["time_ns"]
+    assert sorted(places) == [0, 1], {cpu: len(of_cpu) for cpu, of_cpu in places.items()}
+    for cpu, of_cpu in places.items():
+        assert len(of_cpu) > 100, (cpu, len(of_cpu))
+        assert of_cpu == list(range(of_cpu[0], of_cpu[0] + len(of_cpu))), (cpu, of_cpu[:10])
+    latest = records[-1]["time_ns"]
+    show(f"{name}: {len(records)} records; calls, and ms before the last record: "
+         f"{ {cpu: (len(places[cpu]), (latest - ends[cpu]) / 1e6) for cpu in places} }")
+    return records
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_crash(kernel, show, tmp_path):
+    """A crash: all is found in the memory that is left, without the module and without symbols."""
+    core = tmp_path / "core"
+    run = harness.vm(f"{PROGRAM} c", kernel=kernel, memory="512M", smp=2, timeout=120, check=False, options=["--dump", core])
+    assert run.status == PANICKED, run.shown()
+    found = subprocess.run([harness.JIFL, "flight", "extract", core, "-f", "ndjson"], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    records = check_last_moment(found.stdout, show, f"{kernel}, crash")
+    texts = [one["arguments"]["text"] for one in records if one["event"] == "log"]
+    assert any("Trigger a crash" in text for text in texts), texts
+    assert any("NULL pointer dereference" in text for text in texts), texts
+    core.unlink()
+
+
+@pytest.mark.parametrize("kernel", harness.turn(0))
+def test_restart(kernel, show):
+    """A reset: memory that a parameter has set aside has all that was recorded, for the next boot."""
+    append, name = MEMORY[kernel if kernel in MEMORY else "6.12"]
+    run = harness.vm(f"{PROGRAM} b {name}", kernel=kernel, memory="1G", smp=2, timeout=240, check=False, append=append,
+                     options=["--restarts"])
+    assert run.status == 0, run.shown()
+    lines = "\n".join(line for line in run.stdout.splitlines() if line.startswith("{"))
+    check_last_moment(lines, show, f"{kernel}, reset")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Records, makes numbered system calls on each processor, and ends the machine.
+
+usage: flight_ends.py HOW [MEMORY]
+
+HOW is a letter of sysrq: c crashes, b resets; or `nmi`: a panic in an interrupt. With MEMORY, what
+another boot has left there is shown as ndjson instead, and forgotten, if there is anything.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+WRITER = """
+import ctypes, os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+pwrite = ctypes.CDLL(None).pwrite64
+file = os.open("/dev/null", os.O_WRONLY)
+place = 0
+while True:
+    pwrite(file, b"", ctypes.c_size_t(0), ctypes.c_long(place))
+    place += 1
+"""
+
+
+def last(memory):
+    """Shows what another boot has left. Whether there was anything."""
+    end = subprocess.run(["jifl", "flight", "last", "--memory", memory, "-f", "ndjson"], capture_output=True, text=True, check=False)
+    if end.returncode:
+        print(end.stderr, file=sys.stderr)
+        return False
+    print(end.stdout, end="")
+    print(end.stderr, end="", file=sys.stderr)
+    again = ["jifl", "flight", "start", "--keep", "--memory", memory]
+    refused = subprocess.run(again, capture_output=True, text=True, check=False)
+    assert refused.returncode and "another boot" in refused.stderr, refused
+    subprocess.run(["jifl", "flight", "last", "--memory", memory, "--forget"], check=True)
+    subprocess.run(again, check=True)
+    subprocess.run(["jifl", "flight", "stop"], check=True)
+    return True
+
+
+def main(how, memory=None):
+    if memory and last(memory):
+        return
+    subprocess.run(["jifl", "flight", "start", "--keep", "--size", "1M", *(["--memory", memory] if memory else [])], check=True)
+    for cpu in range(os.cpu_count()):
+        subprocess.Popen([sys.executable, "-c", WRITER, str(cpu)])
+    time.sleep(2)
+    Path("/proc/sysrq-trigger").write_text(how)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
