@@ -21,6 +21,7 @@
 
 #include "jifl_action.h"
 #include "jifl_causes.h"
+#include "jifl_flight.h"
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
@@ -1059,5 +1060,6 @@ struct jifl_replacement {
 
 #define JIFL_IOC_HITS		_IOWR(JIFL_IOC_MAGIC, 16, struct jifl_hit_read)
 #define JIFL_IOC_REPLACEMENT	_IOWR(JIFL_IOC_MAGIC, 17, struct jifl_replacement)
+#define JIFL_IOC_FLIGHT		_IOWR(JIFL_IOC_MAGIC, 18, struct jifl_flight)
 
 #endif /* _UAPI_JIFL_H */

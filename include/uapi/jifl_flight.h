@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * What the flight recorder leaves in memory, and how it is asked. Part of the ABI of /dev/jifl, in
+ * a file of its own. Whoever has the memory can read it: the running machine, one that was started
+ * again, a dump. So all of it is described by itself, and by physical addresses.
+ *
+ * A recording is a region of whole pages of JIFL_FLIGHT_PAGE bytes, in this order:
+ *
+ *	struct jifl_flight_head			one page
+ *	struct jifl_flight_event[nevents]	from events_at on
+ *	struct jifl_flight_ring[ncpus]		from rings_at on
+ *	__u64[npages]				from pages_at on: the page's physical address
+ *	struct jifl_flight_record[]		from records_at on, record_count for each CPU
+ *
+ * Offsets are in bytes from the head. Each part begins at a page. All numbers are little endian.
+ */
+#ifndef _UAPI_JIFL_FLIGHT_H
+#define _UAPI_JIFL_FLIGHT_H
+
+#include <linux/types.h>
+
+#define JIFL_FLIGHT_PAGE	4096
+#define JIFL_FLIGHT_MAGIC	"JIFL flight data"	/* 16 bytes, without an end */
+#define JIFL_FLIGHT_VERSION	1
+#define JIFL_FLIGHT_ARGS	5
+/* Pages of the table of pages: each tells of 512 pages, 2 MiB. */
+#define JIFL_FLIGHT_TABLE_MAX	384
+#define JIFL_FLIGHT_EVENTS_MAX	64
+
+/* The first page. It is written before `magic`, which comes last. */
+struct jifl_flight_head {
+	__u8  magic[16];
+	__u32 version;
+	__u32 ncpus;			/* possible ones */
+	__u32 nevents;
+	__u32 npages;			/* of the region, with this one */
+	__u32 record_count;		/* of each ring: a power of two */
+	__u32 reserved;
+	__u64 events_at, rings_at, pages_at, records_at;
+	__u8  boot_id[16];		/* /proc/sys/kernel/random/boot_id, as it is written there */
+	__u8  build_id[20];		/* of the kernel; 0: unknown */
+	__u32 tsc_khz;			/* ticks of the time stamp counter in a millisecond */
+	/* One moment, by three clocks. */
+	__u64 tsc;
+	__u64 monotonic_ns, realtime_ns;
+	char  release[64];		/* uname -r */
+	__u64 mask;			/* events that are recorded now, by number */
+	/* Not recorded any more from this value of the counter on; all ones: it is recorded. */
+	__u64 stop_at;
+	__u32 stop_why;			/* enum jifl_flight_stop */
+	__u32 stop_event;		/* with AT_EVENT: its number */
+	__u64 table[JIFL_FLIGHT_TABLE_MAX]; /* physical addresses of the pages from pages_at on */
+};
+
+enum jifl_flight_stop {
+	JIFL_FLIGHT_RUNS = 0,
+	JIFL_FLIGHT_AT_REQUEST = 1,		/* by a request */
+	JIFL_FLIGHT_AT_EVENT = 2,	/* an event that it was to stop at */
+	JIFL_FLIGHT_AT_ERRNO = 3,	/* a system call returned the error */
+	JIFL_FLIGHT_AT_PANIC = 4,	/* the kernel is panicking: it goes on all the same */
+};
+
+/*
+ * An event. `fields`: words of NAME:KIND with spaces in between, one for each argument that is
+ * used, or for several: KIND is d (signed), u (unsigned), x (hexadecimal), t (a thread's number), e
+ * (a result: an error below 0), n (a system call's number), v (a softirq's number), S (a task's
+ * state, as sched_switch has it), a (an address of the kernel), D (a device: major and minor as the
+ * kernel has them, 12 and 20 bits), s2 to s5 (a string of 16 to 40 bytes, which ends there or at a
+ * 0).
+ */
+struct jifl_flight_event {
+	char name[24];
+	char group[8];			/* sys, sched, irq, block, mm, net, proc, log */
+	char fields[88];
+	__u64 reserved;
+};
+
+/* Of a CPU, a cache line. */
+struct jifl_flight_ring {
+	__u64 count;			/* records that were begun, since the beginning */
+	__u64 reserved[7];
+};
+
+/*
+ * A record, a cache line. The nth record of a CPU, from 0 on, is in its ring at n modulo
+ * record_count, and has n in `number`. The newest may be half written: `check` tells. Records that
+ * interrupt the writing of another one come after it in the ring, and may have an earlier time.
+ */
+struct jifl_flight_record {
+	__u64 time;			/* time stamp counter */
+	__u32 number;			/* the low 32 bits */
+	__u16 event;			/* index in the table of events */
+	__u16 cpu;
+	__u32 tid;			/* of the task that runs or is interrupted, first namespace */
+	__u16 level;			/* enum jifl_level */
+	__u16 check;			/* JIFL_FLIGHT_CHECK of the record with 0 here */
+	__u64 arg[JIFL_FLIGHT_ARGS];
+};
+
+/*
+ * All eight words are added up (modulo 2^64), the halves of the sum are added (modulo 2^32), and
+ * the halves of that (modulo 2^16). The check is that number, less 1 (modulo 2^16), so that
+ * zeroes are no record.
+ */
+
+/* JIFL_IOC_FLIGHT. */
+enum jifl_flight_op {
+	/*
+	 * Begins a recording: EBUSY: there is one. ENOMEM. EINVAL: no event of the mask is known.
+	 * ENXIO: there is no memory of that name, or it is too small. EEXIST: that memory has the
+	 * recording of another boot. With `keep` it goes on when the file is closed.
+	 */
+	JIFL_FLIGHT_START = 1,
+	/* Ends it; ENOENT: there is none. Its memory is given back. */
+	JIFL_FLIGHT_END = 2,
+	/* Copies `length` bytes from `offset` on to buf. ENOENT; EINVAL: outside of the region. */
+	JIFL_FLIGHT_COPY = 3,
+	/* The same of what memory of that name has from another boot. ENXIO; ENODATA: nothing. */
+	JIFL_FLIGHT_LAST = 4,
+	/* From now on these events are recorded: mask. ENOENT, EINVAL. */
+	JIFL_FLIGHT_MASK = 5,
+	/* Stops recording `after_ns` from now. ENOENT. */
+	JIFL_FLIGHT_FREEZE = 6,
+	/* Records again. ENOENT. */
+	JIFL_FLIGHT_THAW = 7,
+	/* Forgets what memory of that name has from another boot. ENXIO. */
+	JIFL_FLIGHT_FORGET = 8,
+	/* Copies the events that this module knows to buf, `length` bytes at most. */
+	JIFL_FLIGHT_EVENTS = 9,
+};
+
+struct jifl_flight {
+	__u32 size;
+	__u32 op;			/* enum jifl_flight_op */
+	__u64 mask;			/* START, MASK: 1 << the event's number. */
+	__u32 record_count;		/* START: for each CPU, a power of two, 64 to 2^24 */
+	__u32 keep;			/* START: 0, 1 */
+	__u64 buf;			/* COPY, LAST, EVENTS: user pointer */
+	__u64 offset, length;		/* COPY, LAST; out: how many bytes came */
+	/* START: records after which it stops if one of these events comes; 0: none. */
+	__u64 stop_mask;
+	__s32 stop_errno;		/* START: or a system call returns this, below 0; 0: none */
+	__u32 reserved;			/* 0 */
+	__u64 after_ns;			/* START, FREEZE: how long it records after that */
+	/*
+	 * START, LAST, FORGET: memory that outlives the machine's restart: a name of reserve_mem=,
+	 * or `0xADDRESS:0xBYTES`, which memmap= has taken from the kernel; empty: ordinary memory.
+	 */
+	char  memory[48];
+};
+
+#endif /* _UAPI_JIFL_FLIGHT_H */
