@@ -87,6 +87,16 @@ abi_struct! {
     }
 }
 
+impl Flight {
+    /// A request without any more to it.
+    pub fn of(op: FlightOp) -> Flight {
+        Flight {
+            op: op as u32,
+            ..Flight::default()
+        }
+    }
+}
+
 /// A member of a structure in memory.
 trait Member: Sized {
     fn take(bytes: &mut &[u8]) -> Self;
@@ -292,7 +302,11 @@ mod tests {
         };
         let mut bytes: [u8; FlightRecord::SIZE] = record.to_bytes().try_into().unwrap();
         let check = FlightRecord::sum(&bytes);
-        assert_ne!(FlightRecord::sum(&[0; FlightRecord::SIZE]), 0, "zeroes are no record");
+        assert_ne!(
+            FlightRecord::sum(&[0; FlightRecord::SIZE]),
+            0,
+            "zeroes are no record"
+        );
         let at = std::mem::offset_of!(FlightRecord, check);
         bytes[at..at + 2].copy_from_slice(&check.to_le_bytes());
         for bit in 0..FlightRecord::SIZE * 8 {

@@ -8,6 +8,7 @@ pub mod device;
 #[cfg(test)]
 pub mod fake;
 pub mod files;
+pub mod flight;
 pub mod histogram;
 pub mod interrupts;
 pub mod kinds;

@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Range;
 
-use jifl_sys::abi::{FLIGHT_ARGS, FlightRecord, FlightRing};
+use jifl_sys::abi::{FlightRecord, FlightRing};
 use serde::Serialize;
 
 use super::head::{Event, Head, NotRead};
@@ -71,9 +71,7 @@ pub struct Flight {
 }
 
 /// Reads the records of a ring: those of these numbers that the ring still has.
-///
-/// # Errors
-/// The ring's counter cannot be read. Records that cannot be read are counted.
+/// Records that cannot be read are counted.
 pub fn ring(
     head: &Head,
     memory: &mut impl Memory,
@@ -151,15 +149,6 @@ impl Flight {
     /// # Errors
     /// There is none, or its head or tables cannot be read.
     pub fn read(memory: &mut impl Memory) -> Result<Flight, NotRead> {
-        Flight::read_since(memory, None)
-    }
-
-    /// Reads its newest part: what is not older than so many nanoseconds before the newest record
-    /// need not be there.
-    ///
-    /// # Errors
-    /// As [`Flight::read`].
-    pub fn read_since(memory: &mut impl Memory, last: Option<u64>) -> Result<Flight, NotRead> {
         let lacking = |what: &str, error: io::Error| {
             NotRead(format!("{what} of the recording cannot be read: {error}"))
         };
@@ -191,9 +180,6 @@ impl Flight {
             of_cpus.push(entries);
         }
         flight.entries = merge(of_cpus);
-        if let Some(last) = last {
-            flight.keep_last(last);
-        }
         Ok(flight)
     }
 
@@ -235,30 +221,14 @@ impl Flight {
                 &unknown
             }
         };
-        let value = |field: &fields::Field| (field.name.clone(), field.value(&entry.raw.arg, calls));
+        let value =
+            |field: &fields::Field| (field.name.clone(), field.value(&entry.raw.arg, calls));
         all.iter().map(value).collect()
     }
 
     /// CLOCK_MONOTONIC of a record, in nanoseconds.
     pub fn time(&self, entry: &Entry) -> u64 {
         self.head.clock().monotonic(entry.raw.time)
-    }
-
-    /// The first argument of a kind, if the record's event has one.
-    pub fn first(&self, entry: &Entry, kind: fields::Kind) -> Option<u64> {
-        let fields = &self.event(entry)?.fields;
-        let field = fields.iter().find(|field| field.kind == kind)?;
-        Some(entry.raw.arg[field.at] as u64)
-    }
-
-    /// The argument of a name, if the record's event has it.
-    pub fn named(&self, entry: &Entry, name: &str) -> Option<[u64; FLIGHT_ARGS]> {
-        let fields = &self.event(entry)?.fields;
-        let field = fields.iter().find(|field| field.name == name)?;
-        let mut arg = [0; FLIGHT_ARGS];
-        let size = field.kind.arguments();
-        arg[..size].copy_from_slice(&entry.raw.arg[field.at..field.at + size]);
-        Some(arg)
     }
 }
 

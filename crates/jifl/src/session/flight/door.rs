@@ -13,14 +13,6 @@ use super::{Event, Memory};
 use crate::base::exit::Failure;
 use crate::session::device;
 
-/// A request without any more to it.
-pub fn request(op: FlightOp) -> Flight {
-    Flight {
-        op: op as u32,
-        ..Flight::default()
-    }
-}
-
 /// Asks, where no bytes are copied.
 ///
 /// # Errors
@@ -48,10 +40,12 @@ pub fn memory_name(name: &str) -> Result<[u8; 48], Failure> {
 /// The module has no flight recorder.
 pub fn events(door: &impl Door) -> Result<Vec<Event>, Failure> {
     let mut table = vec![0; FLIGHT_EVENTS_MAX * FlightEvent::SIZE];
-    let mut request = request(FlightOp::Events);
+    let mut request = Flight::of(FlightOp::Events);
     door.call(Request::Flight(&mut request, &mut table))
         .map_err(|error| refused("the events of the flight recorder", &error))?;
-    let length = usize::try_from(request.length).unwrap_or(0).min(table.len());
+    let length = usize::try_from(request.length)
+        .unwrap_or(0)
+        .min(table.len());
     Ok(Event::all(&table[..length]))
 }
 
@@ -145,11 +139,9 @@ impl<D: Door> Memory for Copied<'_, D> {
     fn read(&mut self, offset: u64, room: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while done < room.len() {
-            let mut request = Flight {
-                offset: offset + done as u64,
-                memory: self.memory,
-                ..request(self.op)
-            };
+            let mut request = Flight::of(self.op);
+            request.offset = offset.saturating_add(done as u64);
+            request.memory = self.memory;
             self.door
                 .call(Request::Flight(&mut request, &mut room[done..]))?;
             match usize::try_from(request.length) {

@@ -164,7 +164,10 @@ impl Field {
 
 /// The letters of a state; `R`: it can run.
 fn state(state: u64) -> String {
-    let set = STATES.iter().enumerate().filter(|(bit, _)| state >> bit & 1 == 1);
+    let set = STATES
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| state >> bit & 1 == 1);
     let letters: Vec<String> = set.map(|(_, letter)| letter.to_string()).collect();
     let own = match letters.is_empty() {
         true => "R".to_owned(),

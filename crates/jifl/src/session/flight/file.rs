@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use jifl_sys::abi::FLIGHT_MAGIC;
 
+use crate::base::exit::Failure;
+
 use super::{Head, Memory, NotRead};
 
 /// Bytes that are copied at once.
@@ -29,16 +31,16 @@ pub fn is_copy(file: &File) -> bool {
 ///
 /// # Errors
 /// There is no recording, or `put` failed.
-pub fn copy<E: From<NotRead>>(
+pub fn copy(
     memory: &mut impl Memory,
-    mut put: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<u64, E> {
+    mut put: impl FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
     let page = jifl_sys::abi::FLIGHT_PAGE as u64;
     let mut bytes = vec![0; page as usize];
-    memory
-        .read(0, &mut bytes)
-        .map_err(|error| NotRead(format!("the recording's head cannot be read: {error}")))?;
-    let end = Head::of(&bytes)?.bytes();
+    memory.read(0, &mut bytes).map_err(|error| {
+        Failure::failed(format!("the recording's head cannot be read: {error}"))
+    })?;
+    let end = Head::of(&bytes).map_err(NotRead::failure)?.bytes();
     let (mut at, mut missing) = (0, 0);
     while at < end {
         let length = PIECE.min(end - at);

@@ -12,6 +12,7 @@ use jifl_sys::abi::{
 use super::Memory;
 use super::fields::{self, Field};
 use super::time::Clock;
+use crate::base::exit::Failure;
 
 /// Addresses in a page of the table of pages.
 pub const ADDRESSES: usize = FLIGHT_PAGE / 8;
@@ -23,6 +24,13 @@ const MOST_CPUS: u32 = 1 << 16;
 /// Why memory is not read as a recording: in words, with the way out where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRead(pub String);
+
+impl NotRead {
+    /// As the reason for which the command ends.
+    pub fn failure(self) -> Failure {
+        Failure::failed(self.0)
+    }
+}
 
 /// A head that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,10 +81,19 @@ impl Head {
     fn is_sound(&self) -> bool {
         let head = &self.0;
         let sizes = [
-            (head.events_at, u64::from(head.nevents) * FlightEvent::SIZE as u64),
-            (head.rings_at, u64::from(head.ncpus) * FlightRing::SIZE as u64),
+            (
+                head.events_at,
+                u64::from(head.nevents) * FlightEvent::SIZE as u64,
+            ),
+            (
+                head.rings_at,
+                u64::from(head.ncpus) * FlightRing::SIZE as u64,
+            ),
             (head.pages_at, u64::from(head.npages) * 8),
-            (head.records_at, self.ring_bytes().saturating_mul(u64::from(head.ncpus))),
+            (
+                head.records_at,
+                self.ring_bytes().saturating_mul(u64::from(head.ncpus)),
+            ),
         ];
         let mut from = FLIGHT_PAGE as u64;
         for (at, size) in sizes {
@@ -137,7 +154,14 @@ impl Head {
     /// As in /proc/sys/kernel/random/boot_id.
     pub fn boot_id(&self) -> String {
         let hex = hex(&self.0.boot_id);
-        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+        [
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        ]
+        .join("-")
     }
 
     /// The kernel's build id; `None`: unknown.

@@ -22,7 +22,7 @@ pub mod time;
 
 use std::io;
 
-pub use self::decode::{Counts, Entry, Flight, ring};
+pub use self::decode::{Counts, Entry, Flight, counter, merge, ring};
 pub use self::head::{Event, Head, NotRead};
 
 /// The bytes of a recording, its head first.

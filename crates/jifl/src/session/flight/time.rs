@@ -45,7 +45,11 @@ fn within(nanoseconds: i128) -> u64 {
 /// `[   12.345678]` without the brackets, as dmesg has it.
 pub fn seconds(nanoseconds: u64) -> String {
     let microseconds = nanoseconds / 1000;
-    format!("{:>5}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000)
+    format!(
+        "{:>5}.{:06}",
+        microseconds / 1_000_000,
+        microseconds % 1_000_000
+    )
 }
 
 /// A date and time of UTC: `2025-01-31 12:00:00.000001 UTC`.
@@ -60,7 +64,11 @@ pub fn date(nanoseconds: u64) -> String {
     let of_year = day - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let date = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     format!(
         "{:04}-{month:02}-{date:02} {:02}:{:02}:{:02}.{:06} UTC",
         year + era * 400 + carry,
@@ -93,14 +101,23 @@ mod tests {
         // A year of a counter of 2 GHz is no overflow.
         let year = 365 * 86_400 * 1_000_000_000u64;
         assert_eq!(clock.ticks(year), 63_072_031_536_000_000);
-        assert_eq!(clock.monotonic((1 << 63) + clock.ticks(year)), 5_000_000_000 + year);
+        assert_eq!(
+            clock.monotonic((1 << 63) + clock.ticks(year)),
+            5_000_000_000 + year
+        );
     }
 
     #[test]
     fn times_are_shown() {
         assert_eq!(seconds(12_345_678_901), "   12.345678");
         assert_eq!(date(0), "1970-01-01 00:00:00.000000 UTC");
-        assert_eq!(date(951_782_400_000_001_000), "2000-02-29 00:00:00.000001 UTC");
-        assert_eq!(date(1_735_689_599_999_999_999), "2024-12-31 23:59:59.999999 UTC");
+        assert_eq!(
+            date(951_782_400_000_001_000),
+            "2000-02-29 00:00:00.000001 UTC"
+        );
+        assert_eq!(
+            date(1_735_689_599_999_999_999),
+            "2024-12-31 23:59:59.999999 UTC"
+        );
     }
 }
