@@ -2,6 +2,8 @@
 //! `jifl flight dump`, `extract`, `last`: recordings that are copied into a file, found in an image
 //! of memory, or left by another boot.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -99,6 +101,11 @@ pub fn dump(args: &DumpArgs) -> Result<u8, Failure> {
 /// It cannot be read, or the file not be written.
 pub fn copy(memory: &mut impl Memory, path: &Path) -> Result<u8, Failure> {
     let mut sink = Sink::file(path)?;
+    // It is as confidential as the kernel's log. A device or a pipe keeps its mode.
+    if path.is_file() {
+        fs::set_permissions(path, Permissions::from_mode(0o600))
+            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    }
     let missing = file::copy(memory, |bytes| sink.write_bytes(bytes))?;
     let size = sink.length().unwrap_or(0);
     let mut said = format!("# {}: {} bytes", path.display(), grouped(size));
@@ -178,6 +185,8 @@ mod tests {
         wanted.output = Some(path.clone());
         show_or_copy(&mut region.clone(), &wanted).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), region);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         assert_eq!(show::read(Some(&path)).unwrap().entries.len(), 14);
         std::fs::write(&path, b"something else").unwrap();
         let failure = show::read(Some(&path)).unwrap_err();
