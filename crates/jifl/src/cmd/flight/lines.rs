@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(object["arguments"], json!({"call": "openat", "result": -2}));
         assert_eq!(
             csv(&flight, &flight.entries[9], &calls),
-            "500000007500,1700000000000007500,1,3,102,task,warn,\
+            "500000007500,1700000000000007500,1,2,102,task,warn,\
              \"text=\"\"a \\\"\"bad\\\"\" thing, indeed\"\"\"\n"
         );
     }

@@ -14,7 +14,11 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use crate::base::exit::Failure;
 
 /// What files begin with that have memory in another form, and what can be done about it.
-const OTHERS: [(&[u8], &str); 3] = [
+const OTHERS: [(&[u8], &str); 4] = [
+    (
+        jifl_sys::abi::FLIGHT_MAGIC,
+        "it is a copy of a recording already: `jifl flight show FILE` and `stats FILE` read it",
+    ),
     (
         b"KDUMP   ",
         "it is compressed (kdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file of it; or \
@@ -27,8 +31,9 @@ const OTHERS: [(&[u8], &str); 3] = [
     ),
     (
         b"makedumpfile\0",
-        "it is flattened: `makedumpfile -R NEW < FILE` makes an ordinary dump of it, and with -E as \
-         it is made that is an ELF file",
+        "it is a flattened dump, as QEMU's kdump formats are: have an ELF core written (QEMU: \
+         `dump-guest-memory FILE`), or make one of it: `makedumpfile -R NEW < FILE`, then \
+         `makedumpfile -E -d 0`",
     ),
 ];
 
@@ -63,7 +68,8 @@ impl Physical {
         let mut begin = [0; 16];
         let length = read_some(&file, &mut begin).map_err(|error| failed(&error))?;
         let begin = &begin[..length];
-        if let Some((_, way_out)) = OTHERS.iter().find(|(magic, _)| begin.starts_with(magic)) {
+        let other = OTHERS.iter().find(|(magic, _)| begin.starts_with(magic));
+        if let Some((_, way_out)) = other.filter(|_| !raw) {
             return Err(failed(way_out));
         }
         if raw {
