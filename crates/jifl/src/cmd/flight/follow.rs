@@ -24,7 +24,7 @@ use crate::show::text::grouped;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 New records are shown five times a second, each time by their times. It ends with the recording,
-after --for, or with Ctrl-C. What was overwritten before it was read is counted, and said at the end.
+after --for, or with Ctrl-C. At the end it says what was overwritten before it was read.
 
 Examples:
   jifl flight follow -e sched

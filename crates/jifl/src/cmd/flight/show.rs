@@ -96,8 +96,8 @@ pub fn read(path: Option<&Path>) -> Result<Flight, Failure> {
     let mut copy = File::open(path).map_err(|error| failed(&error))?;
     if !file::is_copy(&copy) {
         return Err(failed(
-            &"it is no copy of a recording; if it is an image of memory, `jifl flight extract` finds \
-              the recording in it",
+            &"it is no copy of a recording; if it is an image of memory, `jifl flight extract` \
+              finds the recording in it",
         ));
     }
     Flight::read(&mut copy).map_err(|NotRead(why)| failed(&why))

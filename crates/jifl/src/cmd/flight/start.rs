@@ -200,7 +200,7 @@ fn not_begun(args: &StartArgs, error: &io::Error) -> Failure {
         Some(Errno::NXIO) => door::no_memory(name),
         Some(Errno::EXIST) => Failure::failed(format!(
             "--memory {name}: it has the recording of another boot: `jifl flight last --memory \
-             {name} -o FILE` copies it, `jifl flight last --memory {name} --forget` frees the memory"
+             {name} -o FILE` copies it, and with --forget it frees the memory"
         )),
         _ => door::refused("starting the recording", error),
     }

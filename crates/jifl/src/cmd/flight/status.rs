@@ -202,7 +202,7 @@ mod tests {
     fn with(stop: Option<(u64, u32, u32)>) -> Flight {
         let mut region = Made::sample().region();
         if let Some((at, why, event)) = stop {
-            region[208 - 0..216].copy_from_slice(&at.to_le_bytes());
+            region[208..216].copy_from_slice(&at.to_le_bytes());
             region[216..220].copy_from_slice(&why.to_le_bytes());
             region[220..224].copy_from_slice(&event.to_le_bytes());
         }
@@ -215,7 +215,8 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "since 2023-11-14 22:13:20.000000 UTC (2.0 s ago), 2 CPUs, 64 records each, 24,576 bytes"
+            "since 2023-11-14 22:13:20.000000 UTC (2.0 s ago), 2 CPUs, 64 records each, \
+             24,576 bytes"
         );
         assert!(lines[1].starts_with("records sys_enter, sys_exit, sched_switch"));
         assert_eq!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records for viewers (Perfetto, Chrome): what runs on a CPU is a slice on the CPU's line, from one
-//! switch to the next; all other records are instants on the lines of their threads.
+//! Records for viewers (Perfetto, Chrome): what runs on a CPU is a slice on the CPU's line, from
+//! one switch to the next; all other records are instants on the lines of their threads.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::base::clock::Moment;
 use crate::base::exit::Failure;
 use crate::cmd::trace::{Described, Instant, Track, Viewer};
 use crate::kernel::syscalls::Table;
-use crate::session::flight::fields::{Kind, Value};
+use crate::session::flight::fields::{Field, Kind, Value};
 use crate::session::flight::{Entry, Flight};
 use crate::session::ring::Interrupt;
 
@@ -31,11 +31,8 @@ pub struct Switch {
 /// may have more than one thread: the last one is the next.
 pub fn switch(flight: &Flight, entry: &Entry, calls: &Table) -> Option<Switch> {
     let event = flight.event(entry).filter(|event| event.name == SWITCH)?;
-    let threads = event
-        .fields
-        .iter()
-        .filter(|field| field.kind == Kind::Thread);
-    let next = threads.last()?;
+    let is_thread = |field: &&Field| field.kind == Kind::Thread;
+    let next = event.fields.iter().rfind(is_thread)?;
     let text = |is: fn(Kind) -> bool| {
         let field = event.fields.iter().rfind(|field| is(field.kind))?;
         match field.value(&entry.raw.arg, calls) {

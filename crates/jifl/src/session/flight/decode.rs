@@ -242,8 +242,8 @@ pub fn counter(head: &Head, memory: &mut impl Memory, cpu: u32) -> io::Result<u6
     Ok(FlightRing::from_bytes(&bytes).map_or(0, |ring| ring.count))
 }
 
-/// One sequence by time. Records of one CPU stay in the order of their numbers: one that interrupted
-/// the writing of another comes behind it, although it may have an earlier time.
+/// One sequence by time. Records of one CPU stay in the order of their numbers: one that
+/// interrupted the writing of another comes behind it, although it may have an earlier time.
 pub fn merge(of_cpus: Vec<Vec<Entry>>) -> Vec<Entry> {
     let mut keyed = Vec::with_capacity(of_cpus.iter().map(Vec::len).sum());
     for entries in of_cpus {

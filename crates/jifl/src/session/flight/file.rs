@@ -7,9 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use jifl_sys::abi::FLIGHT_MAGIC;
 
-use crate::base::exit::Failure;
-
 use super::{Head, Memory, NotRead};
+use crate::base::exit::Failure;
 
 /// Bytes that are copied at once.
 const PIECE: u64 = 1 << 20;

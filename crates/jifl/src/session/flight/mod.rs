@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads what the flight recorder has left in memory (include/uapi/jifl_flight.h): from the running
-//! module, from memory that outlived a restart, from a copy in a file, or from an image of the whole
-//! machine's memory.
+//! module, from memory that outlived a restart, from a copy in a file, or from an image of the
+//! whole machine's memory.
 //!
 //! Everything in that memory may be wrong, or change while it is read. What is not certainly a
 //! record is counted, and left out.
 
+#[cfg(test)]
+mod damage;
 mod decode;
 pub mod door;
 #[cfg(test)]

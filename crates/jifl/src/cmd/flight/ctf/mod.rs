@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Common Trace Format 1.8 (<https://diamon.org/ctf/v1.8.3/>): a directory with `metadata`, which
-//! describes the rest in its own language (TSDL), and a file of records for each CPU.
+//! The Common Trace Format 1.8 (<https://diamon.org/ctf/v1.8.3/>): a directory with `metadata`,
+//! which describes the rest in its own language (TSDL), and a file of records for each CPU.
 
 mod metadata;
 mod stream;

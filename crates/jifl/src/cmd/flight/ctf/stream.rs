@@ -9,8 +9,8 @@ use crate::session::flight::{Counts, Entry, Flight};
 /// Where the packet's sizes are.
 const SIZES_AT: usize = 4 + 16 + 4 + 8 + 8;
 
-/// The packet; `None`: there are no records. Times must not go back, so records that interrupted the
-/// writing of others stand where their times belong.
+/// The packet; `None`: there are no records. Times must not go back, so records that interrupted
+/// the writing of others stand where their times belong.
 pub fn packet(
     flight: &Flight,
     cpu: u32,

@@ -21,13 +21,13 @@ const OTHERS: [(&[u8], &str); 4] = [
     ),
     (
         b"KDUMP   ",
-        "it is compressed (kdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file of it; or \
-         read /proc/vmcore directly, in the kernel that kdump starts",
+        "it is compressed (kdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file of \
+         it; or read /proc/vmcore directly, in the kernel that kdump starts",
     ),
     (
         b"DISKDUMP",
-        "it is compressed (diskdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file of it; \
-         or read /proc/vmcore directly, in the kernel that kdump starts",
+        "it is compressed (diskdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file \
+         of it; or read /proc/vmcore directly, in the kernel that kdump starts",
     ),
     (
         b"makedumpfile\0",
