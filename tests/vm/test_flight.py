@@ -27,7 +27,7 @@ def check_last_moment(lines, show, name):
     records = [json.loads(line) for line in lines.splitlines()]
     places, ends = {}, {}
     for one in records:
-        if one["event"] == "enter" and one["arguments"]["call"] == "pwrite64":
+        if one["event"] == "sys_enter" and one["arguments"]["call"] == "pwrite64":
             places.setdefault(one["cpu"], []).append(int(str(one["arguments"]["d"]), 0))
             ends[one["cpu"]] = one["time_ns"]
     assert sorted(places) == [0, 1], {cpu: len(of_cpu) for cpu, of_cpu in places.items()}

@@ -878,12 +878,15 @@ impl Block {
 }
 
 // Below the macros, because both modules use them.
+#[macro_use]
 mod actions;
+mod flight;
 mod kinds;
 mod records;
 mod tables;
 
 pub use actions::*;
+pub use flight::*;
 pub use kinds::*;
 pub use records::*;
 pub use tables::*;

@@ -43,6 +43,11 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_irq", Irq::layout());
     layout("jifl_thread", thread_layout());
     layout("jifl_replacement", Replacement::layout());
+    layout("jifl_flight", Flight::layout());
+    layout("jifl_flight_head", FlightHead::layout());
+    layout("jifl_flight_event", FlightEvent::layout());
+    layout("jifl_flight_ring", FlightRing::layout());
+    layout("jifl_flight_record", FlightRecord::layout());
     layout("jifl_stop", Stop::layout());
     layout("jifl_stat", Stat::layout());
     layout("jifl_status", Status::layout());
@@ -214,6 +219,12 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_WARM", req::<Warm>(14)),
         ("JIFL_IOC_IRQ", req::<Irq>(15)),
         ("JIFL_IOC_REPLACEMENT", req::<Replacement>(17)),
+        ("JIFL_IOC_FLIGHT", req::<Flight>(18)),
+        ("JIFL_FLIGHT_PAGE", FLIGHT_PAGE as u64),
+        ("JIFL_FLIGHT_VERSION", u64::from(FLIGHT_VERSION)),
+        ("JIFL_FLIGHT_ARGS", FLIGHT_ARGS as u64),
+        ("JIFL_FLIGHT_TABLE_MAX", FLIGHT_TABLE_MAX as u64),
+        ("JIFL_FLIGHT_EVENTS_MAX", FLIGHT_EVENTS_MAX as u64),
         ("JIFL_THREADS_MAX", THREADS_MAX as u64),
         ("JIFL_CALLERS_MAX", CALLERS_MAX as u64),
         ("JIFL_VALUES_MAX", VALUES_MAX as u64),
@@ -276,6 +287,14 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         facts.insert(format!("{name} {value}"));
         let _ = writeln!(c, "printf(\"{name} %llu\\n\", (unsigned long long){name});");
     }
+    let ops = FlightOp::ALL.iter().map(|op| (op.name(), *op as u32));
+    let stops = FlightStop::ALL.iter().map(|why| (why.name(), *why as u32));
+    for (name, value) in ops.chain(stops) {
+        facts.insert(format!("{name} {value}"));
+        let _ = writeln!(c, "printf(\"{name} %d\\n\", {name});");
+    }
+    facts.insert(format!("magic {}", String::from_utf8_lossy(FLIGHT_MAGIC)));
+    c.push_str("printf(\"magic %s\\n\", JIFL_FLIGHT_MAGIC);\n");
     for get in Get::ALL {
         let (name, value) = (get.name(), *get as u32);
         facts.insert(format!("get {value} {name}"));

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::abi::{
-    Action, Block, Condition, Counter, Detach, Entry, HIST_BUCKETS, HitRead, Info, Irq, Op,
+    Action, Block, Condition, Counter, Detach, Entry, Flight, HIST_BUCKETS, HitRead, Info, Irq, Op,
     PluginCtl, PluginInfo, PluginRead, Record, Records, Replacement, RoutineInfo, Segment,
     SessionInfo, Splice, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock,
     request,
@@ -124,6 +124,8 @@ pub enum Request<'a> {
     Irq(&'a mut Irq),
     /// One replacement, with the threads that are inside.
     Replacement(&'a mut Replacement),
+    /// What the flight recorder is to do; the bytes that it copies go to the room.
+    Flight(&'a mut Flight, &'a mut [u8]),
 }
 
 /// What answers requests.
@@ -265,6 +267,14 @@ impl Door for Device {
             Request::Stop(argument) => self.ioctl(2, argument),
             Request::Irq(argument) => self.ioctl(15, argument),
             Request::Replacement(argument) => self.ioctl(17, argument),
+            Request::Flight(argument, room) => {
+                // The room outlives the call, and is as long as the kernel is told.
+                argument.buf = room.as_mut_ptr() as u64;
+                argument.length = room.len() as u64;
+                let result = self.ioctl(18, argument);
+                argument.buf = 0;
+                result
+            }
             Request::Stat(argument, histogram) => {
                 // The buffer outlives the call, and is as long as the ABI says.
                 argument.hist = histogram.map_or(0, |buffer| &raw mut *buffer as u64);

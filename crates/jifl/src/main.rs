@@ -16,9 +16,9 @@ mod show;
 
 use base::exit::Failure;
 use cmd::{
-    analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
-    merge, plugin, probe, prof, read, record, remote, replace, report, serve, stat, status, top,
-    trace, vm, why,
+    analyze, bench, branch, cfg, count, cover, diff, doctor, dump, flight, generate, list, lock,
+    mem, merge, plugin, probe, prof, read, record, remote, replace, report, serve, stat, status,
+    top, trace, vm, why,
 };
 use show::output;
 
@@ -73,6 +73,8 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Add up recordings of the same kernel build
     Merge(merge::MergeArgs),
+    /// Record what the kernel does all the time, and read it: live, after a crash, after a restart
+    Flight(flight::FlightArgs),
     /// Show the code cache: blocks beside the original, inserted code, liveness
     Dump(dump::DumpArgs),
     /// Show what a kernel's machine code consists of
@@ -177,6 +179,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Report(args) => report::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Flight(args) => flight::run(&args),
         Command::Dump(args) => dump::run(args),
         Command::Analyze(args) => analyze::run(&args),
         Command::Cfg(args) => cfg::run(&args),

@@ -32,37 +32,42 @@
 #include "flight.h"
 
 /*
- * X(number, name, tracepoint, group, fields): numbers are those of this module alone, names and
- * fields stand in each recording.
+ * X(number, hook, tracepoint, name, group, fields): numbers are those of this module alone, names
+ * and fields stand in each recording.
  */
 #define JIFL_FLIGHT_EVENTS(X) \
-	X(0, enter, sys_enter, sys, "call:n a:x b:x c:x d:x") \
-	X(1, exit, sys_exit, sys, "call:n result:e") \
-	X(2, switch, sched_switch, sched, "next:t state:S preempted:u comm:s2") \
-	X(3, wakeup, sched_wakeup, sched, "woken:t cpu:u prio:d comm:s2") \
-	X(4, migrate, sched_migrate_task, sched, "moved:t from:u to:u comm:s2") \
-	X(5, fork, sched_process_fork, proc, "child:t process:t flags:x comm:s2") \
-	X(6, exec, sched_process_exec, proc, "before:t comm:s2") \
-	X(7, exit_task, sched_process_exit, proc, "process:t code:x comm:s2") \
-	X(8, signal, signal_generate, proc, "signal:u to:t result:u comm:s2") \
-	X(9, irq_enter, irq_handler_entry, irq, "irq:u name:s4") \
-	X(10, irq_exit, irq_handler_exit, irq, "irq:u handled:u") \
-	X(11, softirq_enter, softirq_entry, irq, "softirq:v") \
-	X(12, softirq_exit, softirq_exit, irq, "softirq:v") \
-	X(13, block_issue, block_rq_issue, block, "device:D sector:u bytes:u op:u") \
-	X(14, block_complete, block_rq_complete, block, "device:D sector:u bytes:u op:u status:u") \
-	X(15, fault_user, page_fault_user, mm, "address:x ip:x code:x") \
-	X(16, fault_kernel, page_fault_kernel, mm, "address:x ip:a code:x") \
-	X(17, oom, mark_victim, mm, "victim:t uid:u comm:s2") \
-	X(18, module_load, module_load, proc, "name:s5") \
-	X(19, module_free, module_free, proc, "name:s5") \
-	X(20, warn, error_report_end, log, "detector:u at:a") \
-	X(21, log, console, log, "text:s5") \
-	X(22, receive, netif_receive_skb, net, "length:u interface:u") \
-	X(23, transmit, net_dev_start_xmit, net, "length:u interface:u")
+	X(0, enter, sys_enter, "sys_enter", sys, "call:n a:x b:x c:x d:x") \
+	X(1, exit, sys_exit, "sys_exit", sys, "call:n result:e") \
+	X(2, switch, sched_switch, "sched_switch", sched, "next:t state:S preempted:u comm:s2") \
+	X(3, wakeup, sched_wakeup, "sched_wakeup", sched, "woken:t cpu:u prio:d comm:s2") \
+	X(4, migrate, sched_migrate_task, "sched_migrate_task", sched, \
+	  "moved:t from:u to:u comm:s2") \
+	X(5, fork, sched_process_fork, "sched_process_fork", proc, \
+	  "child:t process:t flags:x comm:s2") \
+	X(6, exec, sched_process_exec, "sched_process_exec", proc, "before:t comm:s2") \
+	X(7, exit_task, sched_process_exit, "sched_process_exit", proc, \
+	  "process:t code:x comm:s2") \
+	X(8, signal, signal_generate, "signal_generate", proc, "signal:u to:t result:u comm:s2") \
+	X(9, irq_enter, irq_handler_entry, "irq_handler_entry", irq, "irq:u name:s4") \
+	X(10, irq_exit, irq_handler_exit, "irq_handler_exit", irq, "irq:u handled:u") \
+	X(11, softirq_enter, softirq_entry, "softirq_entry", irq, "softirq:v") \
+	X(12, softirq_exit, softirq_exit, "softirq_exit", irq, "softirq:v") \
+	X(13, block_issue, block_rq_issue, "block_rq_issue", block, \
+	  "device:D sector:u bytes:u op:u") \
+	X(14, block_complete, block_rq_complete, "block_rq_complete", block, \
+	  "device:D sector:u bytes:u op:u status:u") \
+	X(15, fault_user, page_fault_user, "page_fault_user", mm, "address:x ip:x code:x") \
+	X(16, fault_kernel, page_fault_kernel, "page_fault_kernel", mm, "address:x ip:a code:x") \
+	X(17, oom, mark_victim, "oom_kill", mm, "victim:t uid:u comm:s2") \
+	X(18, module_load, module_load, "module_load", proc, "name:s5") \
+	X(19, module_free, module_free, "module_free", proc, "name:s5") \
+	X(20, warn, error_report_end, "warn", log, "detector:u at:a") \
+	X(21, log, console, "log", log, "text:s5") \
+	X(22, receive, netif_receive_skb, "netif_receive_skb", net, "length:u interface:u") \
+	X(23, transmit, net_dev_start_xmit, "net_dev_start_xmit", net, "length:u interface:u")
 
 enum {
-#define JIFL_FLIGHT_NUMBER(number, name, ...) JIFL_FLIGHT_EVENT_##name = number,
+#define JIFL_FLIGHT_NUMBER(number, hook, ...) JIFL_FLIGHT_EVENT_##hook = number,
 	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_NUMBER)
 	JIFL_FLIGHT_NR_EVENTS,
 };
@@ -267,8 +272,8 @@ static void jifl_flight_on_log(void *data, const char *text, size_t len)
 /* --- the table ------------------------------------------------------------------------------ */
 
 static const struct jifl_flight_event jifl_flight_table[JIFL_FLIGHT_NR_EVENTS] = {
-#define JIFL_FLIGHT_ENTRY(number_, name_, tracepoint_, group_, fields_) \
-	[number_] = { .name = #name_, .group = #group_, .fields = fields_ },
+#define JIFL_FLIGHT_ENTRY(number_, hook_, tracepoint_, name_, group_, fields_) \
+	[number_] = { .name = name_, .group = #group_, .fields = fields_ },
 	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_ENTRY)
 };
 

@@ -49,13 +49,13 @@ def system_calls():
         writer = background(sys.executable, "-c", WRITER, str(calls))
         writer.communicate()
         recording = Recording(device)
-    enters = [args for _, name, *_, args in recording.of("enter", tid=writer.pid) if args[0] == SYSTEM_CALL["pwrite64"]]
+    enters = [args for _, name, *_, args in recording.of("sys_enter", tid=writer.pid) if args[0] == SYSTEM_CALL["pwrite64"]]
     same("calls: each, in order", [args[4] for args in enters], list(range(calls)))
-    exits = [args for *_, args in recording.of("exit", tid=writer.pid) if args[0] == SYSTEM_CALL["pwrite64"]]
+    exits = [args for *_, args in recording.of("sys_exit", tid=writer.pid) if args[0] == SYSTEM_CALL["pwrite64"]]
     same("calls: their results", (len(exits), {args[1] for args in exits}), (calls, {0}))
-    lives = [name for _, name, *_ in recording.of("fork", "exec", "exit_task", tid=writer.pid)]
-    same("a process: it executes a program and ends", lives, ["exec", "exit_task"])
-    forks = [args for *_, args in recording.of("fork", tid=os.getpid())]
+    lives = [name for _, name, *_ in recording.of("sched_process_fork", "sched_process_exec", "sched_process_exit", tid=writer.pid)]
+    same("a process: it executes a program and ends", lives, ["sched_process_exec", "sched_process_exit"])
+    forks = [args for *_, args in recording.of("sched_process_fork", tid=os.getpid())]
     check("a process: its parent has made it", writer.pid in [args[0] for args in forks], forks)
 
 
@@ -73,7 +73,7 @@ def switches():
     pattern = re.compile(r"prev_comm=.* prev_pid=(\d+) .* ==> next_comm=.* next_pid=(\d+) ")
     all_of_them = [tuple(map(int, found.groups())) for found in map(pattern.search, (TRACING / "trace").read_text().splitlines()) if found]
     wanted = [pair for pair in all_of_them if sleeper.pid in pair]
-    got = [(tid, args[0]) for _, _, _, tid, _, args in recording.of("switch") if sleeper.pid in (tid, args[0])]
+    got = [(tid, args[0]) for _, _, _, tid, _, args in recording.of("sched_switch") if sleeper.pid in (tid, args[0])]
     check("switches: there are some", len(wanted) >= 20, wanted)
     same("switches: those of the kernel's event", got, wanted)
 
@@ -92,14 +92,14 @@ def masks_and_ice():
     with recorder() as device:
         flight(device, START, mask=ALL, count=1 << 14)
         recording = Recording(device)
-        flight(device, MASK, mask=bit(recording, "exit"))
+        flight(device, MASK, mask=bit(recording, "sys_exit"))
         before = Recording(device).counts
         for _ in range(100):
             os.getppid()
         recording = Recording(device)
-        same("mask: as asked", recording.mask, bit(recording, "exit"))
+        same("mask: as asked", recording.mask, bit(recording, "sys_exit"))
         new = [one for one in recording.records[-(sum(recording.counts) - sum(before)):]]
-        check("mask: nothing else comes", {one[1] for one in new} == {"exit"} and len(new) >= 100, new[:3])
+        check("mask: nothing else comes", {one[1] for one in new} == {"sys_exit"} and len(new) >= 100, new[:3])
         flight(device, FREEZE)
         frozen = Recording(device)
         for _ in range(100):
@@ -125,7 +125,7 @@ def stops_at_an_error():
         recording = Recording(device)
     same("error: it has stopped", recording.why, AT_ERRNO)
     ours = [(name, args) for _, name, _, tid, _, args in recording.records if tid == os.getpid()]
-    same("error: at that call", (ours[-1][0], ours[-1][1][1] - (1 << 64)), ("exit", -errno.EXDEV))
+    same("error: at that call", (ours[-1][0], ours[-1][1][1] - (1 << 64)), ("sys_exit", -errno.EXDEV))
 
 
 def small_rings():

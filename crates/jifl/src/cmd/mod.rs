@@ -10,6 +10,7 @@ pub mod cover;
 pub mod diff;
 pub mod doctor;
 pub mod dump;
+pub mod flight;
 pub mod generate;
 pub mod list;
 pub mod lock;

@@ -36,6 +36,7 @@ pub struct State {
     /// Lines of each plugin's ring, and how many are lost; none without a ring.
     pub lines: BTreeMap<String, (Vec<String>, u64)>,
     pub replacements: Vec<Replacement>,
+    pub flight: super::flight::fake::Recorder,
     /// Analysis routines: name, copies, calls, reason.
     pub routines: Vec<(String, u64, u64, u32)>,
     /// The cache; an index is a place here.
@@ -79,6 +80,7 @@ impl Default for Fake {
             plugins: Vec::new(),
             lines: BTreeMap::new(),
             replacements: Vec::new(),
+            flight: Default::default(),
             routines: Vec::new(),
             blocks: Vec::new(),
             hidden: None,
@@ -319,6 +321,7 @@ impl Door for Fake {
                 Some(known) => *asked = *known,
                 None => return refuse(Errno::NOENT),
             },
+            Request::Flight(asked, room) => return state.flight.answer(asked, room),
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {
                     return refuse(errno);

@@ -9,6 +9,7 @@ pub mod device;
 pub mod fake;
 pub mod files;
 pub mod filters;
+pub mod flight;
 pub mod histogram;
 pub mod interrupts;
 pub mod kinds;

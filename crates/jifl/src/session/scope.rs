@@ -503,14 +503,18 @@ fn cgroup_id(path: &Path) -> Result<u64, Failure> {
         .map_err(|error| about(&error))
 }
 
-fn gate(command: &[OsString]) -> Result<Gated, Failure> {
+/// The process of a command, which waits.
+///
+/// # Errors
+/// There can be none.
+pub fn gate(command: &[OsString]) -> Result<Gated, Failure> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
     Gated::new(process).map_err(|error| Failure::failed(format!("starting a process: {error}")))
 }
 
 /// The exit statuses of shells for commands that cannot be run.
-fn not_run(command: &[OsString], error: &io::Error) -> Failure {
+pub fn not_run(command: &[OsString], error: &io::Error) -> Failure {
     let missing = error.kind() == io::ErrorKind::NotFound;
     Failure {
         status: if missing { 127 } else { 126 },
@@ -584,7 +588,8 @@ fn note_end(reports: &[Report], end: &End) {
     }
 }
 
-fn exit_status(status: ExitStatus) -> u8 {
+/// The exit status of a command as shells have it: 128 + signal where that killed it.
+pub fn exit_status(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.unwrap_or(255) as u8
 }

@@ -82,11 +82,20 @@ impl Form for Chrome {
 impl Chrome {
     /// Writes an event without a duration.
     pub fn instant(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>) {
+        self.lasting(out, instant, None);
+    }
+
+    /// Writes an event that lasts so many nanoseconds.
+    pub fn slice(&mut self, out: &mut Vec<u8>, begin: &Instant<'_>, duration: u64) {
+        self.lasting(out, begin, Some(duration));
+    }
+
+    fn lasting(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>, duration: Option<u64>) {
         let (process, number) = self.meet(out, &instant.track);
         let span = Span {
             function: None,
             from: instant.time,
-            duration: None,
+            duration,
             level: 0,
         };
         let event = event(&instant.described, &span, process, number);

@@ -110,6 +110,14 @@ impl Viewer {
         }
     }
 
+    /// Writes an event that lasts so many nanoseconds.
+    pub fn slice(&mut self, out: &mut Vec<u8>, begin: &Instant<'_>, duration: u64) {
+        match self {
+            Viewer::Chrome(chrome) => chrome.slice(out, begin, duration),
+            Viewer::Perfetto(perfetto) => perfetto.slice(out, begin, duration),
+        }
+    }
+
     /// Writes what comes behind all events; `about`: what else there is to say, for which Perfetto's
     /// format has no place.
     pub fn end(&mut self, out: &mut Vec<u8>, about: &Value) {

@@ -20,8 +20,8 @@ use clap::Args;
 use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind};
 
 pub use self::choice::{Choice, Format};
-pub use self::form::Described;
 use self::form::View;
+pub use self::form::{Described, Details};
 pub use self::instant::{Instant, Track, Viewer};
 use self::names::Names;
 use self::out::Out;

@@ -158,6 +158,23 @@ impl Perfetto {
         put_event(out, instant.time, event, interned);
     }
 
+    /// Writes an event that lasts so many nanoseconds.
+    pub fn slice(&mut self, out: &mut Vec<u8>, begin: &Instant<'_>, duration: u64) {
+        let track = self.meet(out, &begin.track);
+        let event = TrackEvent {
+            track_uuid: Some(track),
+            ..self.described(&begin.described, SLICE_BEGIN)
+        };
+        let interned = self.names.take();
+        put_event(out, begin.time, event, interned);
+        let event = TrackEvent {
+            r#type: Some(SLICE_END),
+            track_uuid: Some(track),
+            ..TrackEvent::default()
+        };
+        put_event(out, begin.time.saturating_add(duration), event, None);
+    }
+
     fn described(&mut self, described: &Described<'_>, kind: i32) -> TrackEvent {
         TrackEvent {
             r#type: Some(kind),

@@ -113,6 +113,16 @@ fn names_are_written_once() {
     assert_eq!(names.take(), None);
 }
 
+/// Times of the beginnings and ends of slices, each as it is written.
+pub fn slices(bytes: &[u8]) -> Vec<(u64, bool)> {
+    let trace = Trace::decode(bytes).unwrap();
+    let slice = |one: &TracePacket| {
+        let kind = one.track_event.as_ref()?.r#type?;
+        (kind != INSTANT).then_some((one.timestamp?, kind == SLICE_BEGIN))
+    };
+    trace.packet.iter().filter_map(slice).collect()
+}
+
 /// The names of tracks, and the time and the values of each event.
 pub fn shapes(bytes: &[u8]) -> (Vec<String>, Vec<(u64, String)>) {
     let trace = Trace::decode(bytes).unwrap();

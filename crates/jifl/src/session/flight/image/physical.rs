@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Physical memory in a file: which addresses are in it, and where.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use object::Endianness;
+use object::elf::{FileHeader64, PT_LOAD};
+use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use crate::base::exit::Failure;
+
+/// What files begin with that have memory in another form, and what can be done about it.
+const OTHERS: [(&[u8], &str); 4] = [
+    (
+        jifl_sys::abi::FLIGHT_MAGIC,
+        "it is a copy of a recording already: `jifl flight show FILE` and `stats FILE` read it",
+    ),
+    (
+        b"KDUMP   ",
+        "it is compressed (kdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file of \
+         it; or read /proc/vmcore directly, in the kernel that kdump starts",
+    ),
+    (
+        b"DISKDUMP",
+        "it is compressed (diskdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file \
+         of it; or read /proc/vmcore directly, in the kernel that kdump starts",
+    ),
+    (
+        b"makedumpfile\0",
+        "it is a flattened dump, as QEMU's kdump formats are: have an ELF core written (QEMU: \
+         `dump-guest-memory FILE`), or make one of it: `makedumpfile -R NEW < FILE`, then \
+         `makedumpfile -E -d 0`",
+    ),
+];
+
+/// A range of addresses that lie behind each other in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The first address.
+    pub address: u64,
+    /// Where it is in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The memory.
+#[derive(Debug)]
+pub struct Physical {
+    file: File,
+    /// By address; none overlaps the one before it.
+    parts: Vec<Part>,
+}
+
+impl Physical {
+    /// Opens an image: an ELF core; `raw`: a flat file from address 0 on.
+    ///
+    /// # Errors
+    /// It is none, or of a form that is not read.
+    pub fn open(path: &Path, raw: bool) -> Result<Physical, Failure> {
+        let failed =
+            |why: &dyn std::fmt::Display| Failure::failed(format!("{}: {why}", path.display()));
+        let file = File::open(path).map_err(|error| failed(&error))?;
+        let mut begin = [0; 16];
+        let length = read_some(&file, &mut begin).map_err(|error| failed(&error))?;
+        let begin = &begin[..length];
+        let other = OTHERS.iter().find(|(magic, _)| begin.starts_with(magic));
+        if let Some((_, way_out)) = other.filter(|_| !raw) {
+            return Err(failed(way_out));
+        }
+        if raw {
+            let size = file.metadata().map_err(|error| failed(&error))?.len();
+            let all = Part {
+                address: 0,
+                offset: 0,
+                size,
+            };
+            return Ok(Physical::of(file, vec![all]));
+        }
+        if !begin.starts_with(b"\x7fELF") {
+            return Err(failed(
+                &"it is no ELF core: if it is a flat copy of physical memory, give --raw; of other \
+                  dumps make an ELF core (QEMU: `dump-guest-memory FILE`)",
+            ));
+        }
+        let parts = loads(&file).map_err(|why| failed(&format!("a damaged ELF core: {why}")))?;
+        Ok(Physical::of(file, parts))
+    }
+
+    /// Memory of these parts. Of addresses that several have, the first one's are taken.
+    /// Nothing is behind the file's end, whatever they say.
+    pub fn of(file: File, mut parts: Vec<Part>) -> Physical {
+        let length = file.metadata().map_or(0, |about| about.len());
+        for part in &mut parts {
+            part.size = part.size.min(length.saturating_sub(part.offset));
+        }
+        parts.retain(|part| {
+            let ends = [part.address, part.offset].map(|from| from.checked_add(part.size));
+            part.size > 0 && ends.iter().all(Option::is_some)
+        });
+        parts.sort_by_key(|part| (part.address, part.offset));
+        let mut apart: Vec<Part> = Vec::new();
+        for mut part in parts {
+            let end = apart.last().map_or(0, |last| last.address + last.size);
+            let over = end.saturating_sub(part.address);
+            if over >= part.size {
+                continue;
+            }
+            part.address += over;
+            part.offset += over;
+            part.size -= over;
+            apart.push(part);
+        }
+        Physical { file, parts: apart }
+    }
+
+    /// All parts, by address.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Reads bytes from an address on.
+    ///
+    /// # Errors
+    /// The image does not have them all.
+    pub fn read(&self, mut address: u64, mut room: &mut [u8]) -> io::Result<()> {
+        while !room.is_empty() {
+            let behind = self.parts.partition_point(|part| part.address <= address);
+            let part = behind.checked_sub(1).map(|index| self.parts[index]);
+            let part = part.filter(|part| address - part.address < part.size);
+            let part = part.ok_or(io::ErrorKind::UnexpectedEof)?;
+            let into = address - part.address;
+            let length = (room.len() as u64).min(part.size - into) as usize;
+            let (now, rest) = room.split_at_mut(length);
+            self.file.read_exact_at(now, part.offset + into)?;
+            room = rest;
+            address += length as u64;
+        }
+        Ok(())
+    }
+}
+
+/// As much as there is.
+fn read_some(file: &File, room: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < room.len() {
+        match file.read_at(&mut room[done..], done as u64) {
+            Ok(0) => break,
+            Ok(more) => done += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// The loaded parts of an ELF core, by their physical addresses.
+fn loads(file: &File) -> Result<Vec<Part>, String> {
+    let wrong = |error: object::Error| error.to_string();
+    let cache = ReadCache::new(file);
+    let header = FileHeader64::<Endianness>::parse(&cache).map_err(wrong)?;
+    let endian = header.endian().map_err(wrong)?;
+    if endian != Endianness::Little || header.e_machine(endian) != object::elf::EM_X86_64 {
+        return Err("it is not of x86-64".into());
+    }
+    let headers = header.program_headers(endian, &cache).map_err(wrong)?;
+    let loads = headers.iter().filter(|one| one.p_type(endian) == PT_LOAD);
+    let parts: Vec<Part> = loads
+        .map(|one| Part {
+            address: one.p_paddr(endian),
+            offset: one.p_offset(endian),
+            size: one.p_filesz(endian),
+        })
+        .collect();
+    match parts.is_empty() {
+        true => Err("it has no part of memory".into()),
+        false => Ok(parts),
+    }
+}
