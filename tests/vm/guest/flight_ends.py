@@ -2,16 +2,24 @@
 """Records, makes numbered system calls on each processor, and ends the machine.
 
 usage: flight_ends.py HOW [MEMORY]
+       flight_ends.py HOW CRASH_KERNEL INIT
 
-HOW is a letter of sysrq: c crashes, b resets; or `nmi`: a panic in an interrupt. With MEMORY, what
-another boot has left there is shown as ndjson instead, and forgotten, if there is anything.
+HOW is a letter of sysrq: c crashes, b resets; or a command for the module trouble. With MEMORY, what
+another boot has left there is shown as ndjson instead, and forgotten, if there is anything. With
+CRASH_KERNEL, a bzImage, that one is started by the panic, and its INIT shows what it finds.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import crash_kernel
+
+# What the crash kernel's console can take in some seconds.
+EXTRACT = b"flight extract /proc/vmcore -f ndjson -e sys_enter,log --last 100ms"
 
 WRITER = """
 import ctypes, os, sys
@@ -42,14 +50,18 @@ def last(memory):
     return True
 
 
-def main(how, memory=None):
+def main(how, *more):
+    memory = more[0] if len(more) == 1 else None
     if memory and last(memory):
         return
+    if len(more) == 2:
+        image, init = more
+        crash_kernel.load(image, {b"init": init, b"program": shutil.which("jifl")}, EXTRACT)
     subprocess.run(["jifl", "flight", "start", "--keep", "--size", "1M", *(["--memory", memory] if memory else [])], check=True)
     for cpu in range(os.cpu_count()):
         subprocess.Popen([sys.executable, "-c", WRITER, str(cpu)])
     time.sleep(2)
-    Path("/proc/sysrq-trigger").write_text(how)
+    Path("/proc/sysrq-trigger" if len(how) == 1 else "/proc/trouble").write_text(how)
 
 
 if __name__ == "__main__":
