@@ -18,6 +18,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../run/events.h"
@@ -380,12 +381,6 @@ static const struct jifl_run_events jifl_switch_events = {
 
 static struct tracepoint *jifl_switch_tracepoint;
 
-static void jifl_switch_find_tracepoint(struct tracepoint *tp, void *unused)
-{
-	if (!strcmp(tp->name, "sched_switch"))
-		jifl_switch_tracepoint = tp;
-}
-
 int jifl_switch_hook(void)
 {
 	return JIFL_TRY(tracepoint_probe_register(jifl_switch_tracepoint,
@@ -401,7 +396,7 @@ void jifl_switch_unhook(void)
 
 int jifl_switch_init(void)
 {
-	for_each_kernel_tracepoint(jifl_switch_find_tracepoint, NULL);
+	jifl_switch_tracepoint = jifl_compat_tracepoint("sched_switch");
 	if (!jifl_switch_tracepoint) {
 		pr_err("this kernel has no tracepoint sched_switch; it needs CONFIG_TRACEPOINTS\n");
 		return -EOPNOTSUPP;

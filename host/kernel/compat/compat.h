@@ -7,12 +7,32 @@
 #define JIFL_HOST_COMPAT_H
 
 #include <linux/bpf.h>
+#include <linux/mm.h>
 #include <linux/types.h>
 #include <linux/version.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 
 struct task_struct;
+struct tracepoint;
+
+/* --- tracepoint.c: tracepoints by their names ------------------------------ */
+
+/* That of the kernel itself; NULL: it has none of that name. Sleeps. */
+struct tracepoint *jifl_compat_tracepoint(const char *name);
+
+/* --- memory that outlives a restart ---------------------------------------- */
+
+/* What reserve_mem= has set aside under this name. false: nothing, or the kernel has no such. */
+static inline bool jifl_compat_reserved_memory(const char *name, phys_addr_t *start,
+					       phys_addr_t *size)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	return reserve_mem_find_by_name(name, start, size);
+#else
+	return false;
+#endif
+}
 
 /* --- execmem.c: executable memory in the module area ----------------------- */
 

@@ -29,6 +29,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "flight.h"
 
 /*
@@ -307,20 +308,14 @@ static struct jifl_flight_hook {
 	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_HOOK)
 };
 
-static void jifl_flight_find(struct tracepoint *tp, void *unused)
+int jifl_flight_find_events(void)
 {
 	u32 i;
 
-	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
-		if (!strcmp(tp->name, jifl_flight_hooks[i].tracepoint))
-			jifl_flight_hooks[i].tp = tp;
-}
-
-int jifl_flight_find_events(void)
-{
 	if (JIFL_FLIGHT_OLD_OOM)
 		jifl_flight_hooks[JIFL_FLIGHT_EVENT_oom].fn = jifl_flight_on_oom_pid;
-	for_each_kernel_tracepoint(jifl_flight_find, NULL);
+	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
+		jifl_flight_hooks[i].tp = jifl_compat_tracepoint(jifl_flight_hooks[i].tracepoint);
 	return 0;
 }
 

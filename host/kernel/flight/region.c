@@ -27,7 +27,6 @@
 #include <linux/timekeeping.h>
 #include <linux/utsname.h>
 #include <linux/uuid.h>
-#include <linux/version.h>
 #include <linux/vmalloc.h>
 #include <asm/cacheflush.h>
 #include <asm/e820/api.h>
@@ -36,6 +35,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../compat/ksym.h"
 #include "flight.h"
 
@@ -47,15 +47,6 @@ static bool jifl_region_has_magic(const struct jifl_flight_head *head)
 }
 
 /* --- memory that was set aside ---------------------------------------------------------------- */
-
-static int jifl_region_by_name(const char *name, phys_addr_t *start, phys_addr_t *size)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-	return reserve_mem_find_by_name(name, start, size) ? 0 : -ENXIO;
-#else
-	return -ENXIO;
-#endif
-}
 
 /* 0xADDRESS:0xBYTES */
 static int jifl_region_by_address(const char *text, phys_addr_t *start, phys_addr_t *size)
@@ -80,7 +71,7 @@ static int jifl_region_by_address(const char *text, phys_addr_t *start, phys_add
 static int jifl_region_map(struct jifl_region *region, const char *memory)
 {
 	phys_addr_t start, size;
-	const bool named = !jifl_region_by_name(memory, &start, &size);
+	const bool named = jifl_compat_reserved_memory(memory, &start, &size);
 	const int ret = named ? 0 : jifl_region_by_address(memory, &start, &size);
 
 	if (ret || size < JIFL_FLIGHT_PAGE || start & ~PAGE_MASK)

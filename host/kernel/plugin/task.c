@@ -22,6 +22,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../store/percpu.h"
 #include "plugin.h"
 
@@ -329,13 +330,7 @@ int jifl_task_storage_init(struct jifl_plugin *p, task_storage_t *s, size_t size
 }
 EXPORT_SYMBOL_GPL(jifl_task_storage_init);
 
-static void jifl_task_find_tracepoint(struct tracepoint *tp, void *unused)
-{
-	if (!strcmp(tp->name, "sched_process_free"))
-		jifl_task_tracepoint = tp;
-}
-
 void jifl_task_init(void)
 {
-	for_each_kernel_tracepoint(jifl_task_find_tracepoint, NULL);
+	jifl_task_tracepoint = jifl_compat_tracepoint("sched_process_free");
 }

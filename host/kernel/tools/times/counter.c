@@ -23,6 +23,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/compat.h"
 #include "../../compat/ksym.h"
 #include "../../call/whose.h"
 #include "times.h"
@@ -35,16 +36,6 @@ static void jifl_times_event(void *data)
 
 	if (r && !JIFL_HOST_PLANTED(events_uncounted))
 		jifl_times_inc(r->events[c->index]);
-}
-
-static void jifl_times_find_event(struct tracepoint *tp, void *session)
-{
-	struct jifl_times *t = session;
-	u32 i;
-
-	for (i = 0; i < t->ncounters; i++)
-		if (!strcmp(tp->name, t->session->meters[i].tracepoint))
-			t->counters[i].tp = tp;
 }
 
 static bool jifl_times_is_between(unsigned long at, const char *begin, const char *end)
@@ -77,6 +68,7 @@ static int jifl_times_open_counter(struct jifl_times *t, u32 i)
 		c->variable = (const u64 *)(unsigned long)asked->variable;
 		return jifl_times_is_variable(asked->variable) ? 0 : -ENXIO;
 	}
+	c->tp = jifl_compat_tracepoint(asked->tracepoint);
 	if (!c->tp)
 		return -ENXIO;
 	ret = JIFL_TRY(tracepoint_probe_register(c->tp, (void *)jifl_times_event, c));
@@ -89,7 +81,6 @@ int jifl_times_open_counters(struct jifl_times *t)
 	int ret = 0;
 	u32 i;
 
-	for_each_kernel_tracepoint(jifl_times_find_event, t);
 	for (i = 0; !ret && i < t->ncounters; i++) {
 		ret = jifl_times_open_counter(t, i);
 		t->session->bad_meter = i;

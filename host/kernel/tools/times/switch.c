@@ -36,6 +36,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/compat.h"
 #include "../../compat/runqueue.h"
 #include "../../call/whose.h"
 #include "../../session/filter.h"
@@ -159,26 +160,18 @@ static struct jifl_times_hook {
 	{ "sched_wakeup", jifl_times_woken },
 };
 
-static void jifl_times_find_tracepoint(struct tracepoint *tp, void *unused)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(jifl_times_hooks); i++)
-		if (!strcmp(tp->name, jifl_times_hooks[i].name))
-			jifl_times_hooks[i].tp = tp;
-}
-
 int jifl_times_switch_init(void)
 {
 	u32 i;
 
-	for_each_kernel_tracepoint(jifl_times_find_tracepoint, NULL);
-	for (i = 0; i < ARRAY_SIZE(jifl_times_hooks); i++)
+	for (i = 0; i < ARRAY_SIZE(jifl_times_hooks); i++) {
+		jifl_times_hooks[i].tp = jifl_compat_tracepoint(jifl_times_hooks[i].name);
 		if (!jifl_times_hooks[i].tp) {
 			pr_err("this kernel has no tracepoint %s; it needs CONFIG_TRACEPOINTS\n",
 			       jifl_times_hooks[i].name);
 			return -EOPNOTSUPP;
 		}
+	}
 	return 0;
 }
 
