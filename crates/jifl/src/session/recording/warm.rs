@@ -174,7 +174,7 @@ impl Recording {
                 src_len: block.bytes,
                 insns: block.insns,
                 hash: if same_boot { block.hash } else { 0 },
-                reserved: 0,
+                flags: 0,
             });
         }
         let other = self.header.kernel.build_id != here.kernel.build_id;
