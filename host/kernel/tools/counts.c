@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tools none, layout, call, insn and block. Each call of a target is added to the target's figures
+ * The tools none, layout, call, insn and block. Each call of a target is added to its figures
  * (call/stats.c). With insn and block each block adds to the count of the running call.
  *
  * Contexts: instrumenting runs under the engine lock; opening sleeps.
