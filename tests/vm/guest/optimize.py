@@ -35,7 +35,7 @@ def load():
 
 
 def optimizing(*options, target="sys:*"):
-    return background("jifl", "optimize", target, "-f", "json", *options, stderr=subprocess.PIPE)
+    return background("jifl", "optimize", target, "-f", "json", *options)
 
 
 def layouts(process, signal_number=signal.SIGINT):
@@ -186,7 +186,7 @@ def functions_are_targets():
             time.sleep(0.1)
         said(process, "jifl: laid")
         Path("/proc/version").read_text()
-        run("jifl", "detach", "--all")
+        run("jifl", "detach")
         out, _ = process.communicate(timeout=120)
         layout = json.loads(out)["layouts"][0]
         check("blocks of it", layout["hot"]["blocks"] > 10, str(layout["hot"]))

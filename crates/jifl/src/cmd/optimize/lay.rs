@@ -185,12 +185,12 @@ mod tests {
         assert_eq!(
             asked,
             [
-                (0x10, WARM_LAY),
+                (0x00, WARM_LAY),
+                (0x10, next),
                 (0x15, next),
-                (0x00, next),
-                (0x02, next),
+                (0x20, WARM_LAY),
+                (0x02, WARM_LAY),
                 (0x07, next),
-                (0x20, WARM_LAY)
             ]
         );
         // The stand-in has other code where a length is odd.
@@ -201,12 +201,12 @@ mod tests {
     fn what_is_found_is_counted_where_it_lies() {
         let graph = looping();
         let plan = Plan::of(&graph, 1.0);
-        // The first chain, with a gap before its last block; nothing of the second.
+        // The first chain, and the last with a gap in it; nothing of the one between.
         let at = 0xffff_ffff_c000_003c;
         let copies = [
-            (0x10, 0, 5),
-            (0x15, 5, 6),
-            (0x00, 11, 6),
+            (0x00, 0, 6),
+            (0x10, 6, 5),
+            (0x15, 11, 6),
             (0x02, 17, 5),
             (0x07, 30, 5),
         ]
@@ -215,6 +215,6 @@ mod tests {
         assert_eq!((found.native.lines, found.native.bytes), (1, 17));
         assert_eq!((found.copies.lines, found.copies.bytes), (2, 27));
         assert_eq!((found.blocks, found.copies.pages), (5, 1));
-        assert_eq!((found.taken_natively, found.taken), (19, 9 + 1 + 1));
+        assert_eq!((found.taken_natively, found.taken), (19, 1 + 9 + 1 + 1));
     }
 }

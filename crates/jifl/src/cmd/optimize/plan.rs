@@ -2,15 +2,17 @@
 //! In which order blocks are to lie.
 //!
 //! 1. The hot blocks are the most executed ones that together make a given share of all executed
-//!    instructions.
+//!    instructions. They have tiers, by smaller shares, so that what is executed all the time does
+//!    not share its lines with what is executed now and then.
 //! 2. Blocks become chains, bottom up (Pettis and Hansen, "Profile Guided Code Positioning", PLDI
 //!    1990, 4.2): of all pairs that control went over, the most frequent first, one block comes
-//!    right behind the other, if neither has got another neighbour there. Hot blocks and others are
-//!    never in one chain. Pairs may be of two functions, by a jump.
-//! 3. Chains become clusters in the same way (there, 3.2): by the calls, jumps and branches from
-//!    one to the other, the most frequent first, up to the size of an instruction cache.
-//! 4. The clusters come in the order of instructions executed for each byte. What is not hot comes
-//!    behind all that is.
+//!    right behind the other, if neither has got another neighbour there. Both are of one tier.
+//!    Pairs may be of two functions, by a jump.
+//! 3. Chains of a tier become clusters in the same way (there, 3.2): by the calls, jumps and
+//!    branches from one to the other, the most frequent first, up to the size of an instruction
+//!    cache.
+//! 4. The tiers come one behind the other, the clusters of a tier in the order of instructions
+//!    executed for each byte.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,6 +22,9 @@ use crate::session::blocks::instructions;
 
 /// A cluster is not made larger by joining: bytes of an instruction cache.
 const CLUSTER: u64 = 32 << 10;
+
+/// Shares of the executed instructions that the tiers of hot blocks have, from the first on.
+const TIERS: [f64; 2] = [0.9, 0.99];
 
 /// An order of blocks.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,17 +38,19 @@ pub struct Plan {
 impl Plan {
     /// The order for a graph. hot: a share of the executed instructions.
     pub fn of(graph: &Graph, hot: f64) -> Plan {
-        let is_hot = hot_blocks(graph, hot);
-        let (mut hot, rest): (Vec<_>, Vec<_>) = chains(graph, &is_hot)
-            .into_iter()
-            .partition(|chain| is_hot[chain[0]]);
-        hot = ordered(graph, hot);
-        let number = hot.len();
-        hot.extend(ordered(graph, rest));
-        Plan {
-            chains: hot,
-            hot: number,
+        let tier = tiers(graph, hot);
+        let mut parts = vec![Vec::new(); TIERS.len() + 2];
+        for chain in chains(graph, &tier) {
+            parts[tier[chain[0]]].push(chain);
         }
+        let mut plan = Plan::default();
+        for (number, part) in parts.into_iter().enumerate() {
+            plan.chains.extend(ordered(graph, part));
+            if number <= TIERS.len() {
+                plan.hot = plan.chains.len();
+            }
+        }
+        plan
     }
 
     /// For each block the one that lies right behind it.
@@ -56,24 +63,21 @@ impl Plan {
     }
 }
 
-fn hot_blocks(graph: &Graph, share: f64) -> Vec<bool> {
-    let all: u64 = graph
-        .nodes
-        .iter()
+/// For each block its tier: 0 is the hottest; behind the last hot one is what is cold.
+fn tiers(graph: &Graph, hot: f64) -> Vec<usize> {
+    let all: u64 = (graph.nodes.iter())
         .map(|node| instructions(&node.block))
         .sum();
     let mut order: Vec<usize> = (0..graph.nodes.len()).collect();
     order.sort_by_key(|index| (Reverse(graph.nodes[*index].block.executed), *index));
-    let mut is_hot = vec![false; graph.nodes.len()];
-    let mut sum = 0;
+    let ends = TIERS.map(|share| share.min(hot)).into_iter().chain([hot]);
+    let ends: Vec<f64> = ends.map(|share| share * all as f64).collect();
+    let (mut tier, mut sum) = (vec![0; graph.nodes.len()], 0);
     for index in order {
-        if sum as f64 >= all as f64 * share {
-            break;
-        }
+        tier[index] = ends.iter().take_while(|end| sum as f64 >= **end).count();
         sum += instructions(&graph.nodes[index].block);
-        is_hot[index] = true;
     }
-    is_hot
+    tier
 }
 
 /// Joins what is at the ends of rows: blocks to chains, chains to clusters.
@@ -108,14 +112,14 @@ impl Rows {
     }
 }
 
-fn chains(graph: &Graph, is_hot: &[bool]) -> Vec<Vec<usize>> {
+fn chains(graph: &Graph, tier: &[usize]) -> Vec<Vec<usize>> {
     let followers = |index| {
         graph
             .followers(index)
             .map(move |(to, count)| (count, index, to))
     };
     let mut pairs: Vec<_> = (0..graph.nodes.len()).flat_map(followers).collect();
-    pairs.retain(|(count, from, to)| *count > 0 && is_hot[*from] == is_hot[*to]);
+    pairs.retain(|(count, from, to)| *count > 0 && tier[*from] == tier[*to]);
     // Of pairs that are as frequent, those that lie so already.
     let distance = |from: usize, to: usize| {
         let from = &graph.nodes[from].block;
@@ -199,17 +203,17 @@ mod tests {
     fn what_is_executed_most_comes_together() {
         let graph = looping();
         let plan = Plan::of(&graph, 1.0);
-        // The loop in the order in which it runs, then what it calls, then what it seldom does.
-        assert_eq!(plan.chains[0], [3, 4, 0, 1, 2]);
-        assert_eq!(plan.chains[1], [5]);
-        assert_eq!(plan.hot, 2);
+        // 39 of 40 instructions are of the loop, in the order in which it runs, and of what it
+        // calls; the others are what it seldom does.
+        assert_eq!(plan.chains, [vec![0, 3, 4], vec![5], vec![1, 2]]);
+        assert_eq!(plan.hot, 3);
         let next = plan.next(graph.nodes.len());
         let follows = |from: usize, to: Option<usize>| to.is_some() && next[from] == to;
-        assert_eq!(graph.taken(follows), 10);
+        assert_eq!(graph.taken(follows), 1 + 9 + 1);
     }
 
     #[test]
-    fn what_is_seldom_executed_comes_last_and_is_never_between() {
+    fn what_is_cold_comes_last_and_is_never_between() {
         let graph = looping();
         let plan = Plan::of(&graph, 0.9);
         assert_eq!(plan.chains[..plan.hot].concat().len(), 4);

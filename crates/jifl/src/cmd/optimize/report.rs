@@ -210,7 +210,7 @@ mod tests {
         let layout = Layout::of(&graph, &plan, laid, found, 5_000_000_000, &symbols);
         assert_eq!(
             layout.note(),
-            "jifl: laid 5 of 6 blocks in 2 ms, 4 of them hot, in 2 chains, 1 are other code now"
+            "jifl: laid 5 of 6 blocks in 2.0 ms, 4 of them hot, in 2 chains, 1 are other code now"
         );
         let text = show(std::slice::from_ref(&layout), 3, Format::Text);
         assert!(
