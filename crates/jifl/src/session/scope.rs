@@ -414,6 +414,11 @@ impl Scope {
         Ok(())
     }
 
+    /// Was `--warm` given?
+    pub fn warms(&self) -> bool {
+        self.warm.is_some()
+    }
+
     /// Does it leave out tasks?
     pub fn selects_tasks(&self) -> bool {
         self.tasks.pid.is_some()

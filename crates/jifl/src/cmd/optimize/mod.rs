@@ -92,6 +92,11 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &OptimizeArgs) -> Result<u8, Failure> {
+    if args.scope.warms() {
+        return Err(Failure::usage(
+            "--warm has blocks in the order in which they come: --load FILE lays them",
+        ));
+    }
     args.scope.check()?;
     let table = Table::all();
     let selected = targets::select_here(&args.targets, &table, args.scope.yes)?;
