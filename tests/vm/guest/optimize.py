@@ -114,6 +114,20 @@ def whole(layout):
     figure("taken branches, kernel and layout", (found["taken_natively"], found["taken"]))
 
 
+def text_changes():
+    """What the kernel changes of its own text: a static key, sites of the function tracer."""
+    for value in ("1", "0"):
+        Path("/proc/sys/kernel/sched_schedstats").write_text(value)
+    tracer = Path("/sys/kernel/tracing/current_tracer")
+    if not tracer.exists():
+        run("mount", "-t", "tracefs", "nodev", "/sys/kernel/tracing")
+    filters = tracer.with_name("set_ftrace_filter")
+    filters.write_text("vfs_*")
+    for name in ("function", "nop"):
+        tracer.write_text(name)
+    filters.write_text("")
+
+
 def programs_do_the_same(want):
     """Measured, laid and ended while programs run, with sleepers inside all the time."""
     sleepers = Sleepers(20)
@@ -124,6 +138,11 @@ def programs_do_the_same(want):
         said(process, "jifl: laid")
         since = busy.rounds
         wait_for("rounds with the layout", lambda: busy.rounds > since + 1, timeout=300)
+        before = status()["invalidated"]
+        text_changes()
+        check("text of copies has changed", status()["invalidated"] > before)
+        since = busy.rounds
+        wait_for("rounds after that", lambda: busy.rounds > since, timeout=300)
         sleepers.say(b"after\n")
         done, _ = layouts(process)
         since = busy.rounds
