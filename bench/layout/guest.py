@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 LOAD = Path(__file__).resolve().parent / "load.sh"
-ROUNDS = 3
+ROUNDS = 5
 # Rounds before them. Caches of files and of dentries are as they stay then.
 WARM = 2
 
@@ -62,12 +62,11 @@ def running(_process, load):
 
 def laid(process, load):
     """The load runs as long as it is measured."""
-    reader = subprocess.Popen(["head", "-n", "1"], stdin=process.stderr, stdout=subprocess.PIPE, text=True)
+    reader = subprocess.Popen(["grep", "-m", "1", "jifl: laid"], stdin=process.stderr, stdout=subprocess.DEVNULL)
     while reader.poll() is None:
         once(load)
-    line = reader.communicate()[0]
-    if "laid" not in line:
-        raise RuntimeError(line)
+    if reader.returncode:
+        raise RuntimeError(f"nothing was laid for {load}")
 
 
 def main(marked, counts, load, *targets):
