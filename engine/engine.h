@@ -385,6 +385,22 @@ bool jifl_engine_has(int context, jifl_orig addr);
  */
 u64 jifl_engine_landing(int context, jifl_orig addr, bool is_return);
 
+/* --- lay.c: blocks in an order of the host's ------------------------------------- */
+
+/* As many blocks of a chain are looked at in one call. */
+enum { JIFL_LAY_MAX = 32 };
+
+/*
+ * Makes the n blocks at chain[], n > 0, anew, one right behind the other: a layout. Blocks of the
+ * context that begin there are dropped, as by jifl_engine_invalidate. A conditional branch that
+ * leads to the next block is turned round. Returns how many have been made: fewer than n where
+ * nothing leads from one to the next, or where the unit, or the room, ends. 0: the first could not
+ * be made. Never fills the cache, as jifl_engine_warm. *result as there; *cost is added to. Any
+ * context but NMI.
+ */
+u32 jifl_engine_lay(int context, const jifl_orig *chain, u32 n, jifl_block_matches_fn is,
+		    const void *arg, enum jifl_warmed *result, struct jifl_warmed_cost *cost);
+
 /* --- dump.c: what the cache holds ------------------------------------------------ */
 
 /* What a piece of a block is. The numbers are those of the host's ABI. */

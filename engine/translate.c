@@ -12,8 +12,12 @@
  * the branch is not taken. Behind a call comes the code to which the call returns. A jump to
  * untranslated code is left out in favour of that code. So the fall-through path executes no jump
  * of the engine's. The price is code that may never run.
+ *
+ * A unit of a layout (jifl_translate_chain) has the blocks that the host names instead, in its
+ * order.
  */
 #include "translate.h"
+#include "base/plant.h"
 #include "decode/decode.h"
 #include "host.h"
 
@@ -25,12 +29,60 @@ static struct ir_block ir_pair[2];
 static struct emit_unit unit;
 static struct cache_source source[EMIT_UNIT_BLOCKS];
 
+/* Which blocks are to follow. Not `named`: those on the way straight ahead. */
+static struct {
+	bool named;
+	const jifl_orig *next;
+	u32 left;
+} course;
+
 /* Where b goes on if nothing branches away; v 0: nowhere. */
 static jifl_orig way_on(const struct ir_block *b)
 {
 	const struct ir_insn *last = &b->insns[b->ninsns - 1];
 
 	return last->kind == IR_JMP ? last->target : b->next;
+}
+
+/* Does b end with a branch to addr that can be turned round? */
+static bool may_turn_to(const struct ir_block *b, jifl_orig addr)
+{
+	const struct ir_insn *last = &b->insns[b->ninsns - 1];
+
+	return last->kind == IR_JCC && !last->leaves && b->next.v && last->target.v == addr.v;
+}
+
+/*
+ * Turns the branch at the end of b round: it is taken where it was not, and b goes on where it led.
+ * False: something is inserted on one of its edges.
+ */
+static bool turn(struct ir_block *b)
+{
+	const u16 at = b->ninsns - 1;
+	struct ir_insn *last = &b->insns[at];
+	const jifl_orig target = last->target;
+	const struct ir_insert *ins;
+
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++)
+		if (ins->at == at && (ins->place == IR_AFTER || ins->place == IR_TAKEN))
+			return false;
+	if (!JIFL_PLANTED(branch_not_turned))
+		last->cc ^= 1;
+	last->target = b->next;
+	b->next = target;
+	return true;
+}
+
+/* The block that is to lie right behind b; v 0: none. */
+static jifl_orig follower(const struct ir_block *b)
+{
+	const jifl_orig on = way_on(b);
+
+	if (!course.named)
+		return on;
+	if (!course.left || (course.next->v != on.v && !may_turn_to(b, *course.next)))
+		return jifl_orig_at(0);
+	return *course.next;
 }
 
 static bool in_unit(jifl_orig addr)
@@ -83,10 +135,12 @@ static void note_leaving(int context, struct ir_block *b)
 /* Decodes into next the block with which b goes on, if it can lie right behind b. */
 static bool decode_follower(int context, const struct ir_block *b, struct ir_block *next)
 {
-	jifl_orig addr = way_on(b);
+	const u32 blocks = course.named ? EMIT_UNIT_BLOCKS : EMIT_UNIT_AHEAD;
+	jifl_orig addr = follower(b);
 
 	/* Where little room is left, units are short: each unit that fits is worth having. */
-	if (!addr.v || !emit_unit_has_room(&unit) || !jifl_cache_may_grow(unit.hot.len) ||
+	if (!addr.v || !emit_unit_has_room(&unit, blocks) ||
+	    !jifl_cache_may_grow(unit.hot.len) ||
 	    addr.v == b->addr.v || in_unit(addr) ||
 	    jifl_cache_find(context, addr) != CACHE_NONE || leaves(context, b->addr, addr, false))
 		return false;
@@ -120,9 +174,14 @@ static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block
 		note_source(b->addr, b->src_len, 0);
 		note_leaving(context, b);
 		followed = decode_follower(context, b, next);
-		if (followed)
-			source[unit.nblocks].flags |= CACHE_BLOCK_FALLS;
 		instrument(context, b);
+		if (followed && way_on(b).v != next->addr.v)
+			followed = turn(b);
+		if (followed) {
+			source[unit.nblocks].flags |= CACHE_BLOCK_FALLS;
+			course.next++;
+			course.left--;
+		}
 		source[unit.nblocks].flags |= b->asks ? CACHE_BLOCK_ASKS : 0;
 		emit_block(&unit, b, followed);
 		t = b;
@@ -197,6 +256,20 @@ u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause)
 	u32 block = translate(context, addr, cause);
 
 	jifl_translated.ns += jifl_host_clock() - start;
+	return block;
+}
+
+u32 jifl_translate_chain(int context, const jifl_orig *chain, u32 n, u32 *laid,
+			 enum jifl_cause *cause)
+{
+	u32 block;
+
+	course.named = true;
+	course.next = chain + 1;
+	course.left = n - 1;
+	block = jifl_translate(context, chain[0], cause);
+	course.named = false;
+	*laid = block == CACHE_NONE ? 0 : unit.nblocks;
 	return block;
 }
 

@@ -25,6 +25,15 @@ extern jifl_instrument_fn jifl_translate_everywhere;
 u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause);
 
 /*
+ * The same for one unit of the n blocks at chain[], n > 0, one right behind the other in this
+ * order. The block chain[0] does not exist yet. The unit ends before a block that exists, and where
+ * no branch, call or fall leads from one to the next. A conditional branch that leads to the next
+ * block is turned round. Returns the number of the first block; *laid gets how many there are.
+ */
+u32 jifl_translate_chain(int context, const jifl_orig *chain, u32 n, u32 *laid,
+			 enum jifl_cause *cause);
+
+/*
  * Decodes the block at addr, and asks. False too where nothing is to be copied. Under the
  * engine lock.
  */

@@ -25,6 +25,7 @@ enum event {
 	EVENT_ITLB,
 	EVENT_BRANCHES,
 	EVENT_UNSIZED,		/* accesses to pages whose size is not known: taken for 4 KiB */
+	EVENT_INSTRUCTIONS,
 	EVENTS
 };
 

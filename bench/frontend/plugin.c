@@ -18,6 +18,9 @@
  * SYSRET, SYSCALL and far transfers do neither, and are no taken branches. A conditional branch is
  * taken if the next block begins at its target; one that is interrupted before is not counted.
  *
+ * Instructions of a block that an exception or an interrupt ends early are counted up to the next
+ * place where the model is called.
+ *
  * Page sizes are read from the page tables, at a page's first execution since the model began. The
  * kernel's direct map must be where it is without KASLR. User space counts as 4 KiB pages.
  *
@@ -41,6 +44,7 @@ struct site {
 	uint64_t addr, end, target;
 	enum kind kind;
 	uint32_t mark;
+	uint32_t insns;		/* it, and those behind it that are no sites */
 };
 
 static const char *directory;
@@ -62,10 +66,15 @@ static bool is_kernel(uint64_t addr)
 	return addr >> 63;
 }
 
-static void count(enum event event, uint64_t addr)
+static void add(enum event event, uint64_t addr, uint64_t n)
 {
 	if (counting && (everything || is_kernel(addr)))
-		counts[event]++;
+		counts[event] += n;
+}
+
+static void count(enum event event, uint64_t addr)
+{
+	add(event, addr, 1);
 }
 
 /* --- sizes of pages ---------------------------------------------------------------------- */
@@ -154,6 +163,7 @@ static void on_execute(unsigned int vcpu, void *data)
 			count(EVENT_BRANCHES, pending->addr);
 		pending = NULL;
 	}
+	add(EVENT_INSTRUCTIONS, s->addr, s->insns);
 	access_line(s->addr);
 	if ((s->end - 1) >> LINE_SHIFT != s->addr >> LINE_SHIFT)
 		access_line(s->end - 1);
@@ -317,21 +327,23 @@ static uint32_t mark_of(const uint8_t *code, size_t size)
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
+	struct site *kept = NULL;
 	uint64_t line = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		size_t size = qemu_plugin_insn_size(insn);
 		uint8_t code[16] = { 0 };
-		struct site s = { .addr = qemu_plugin_insn_vaddr(insn) };
-		struct site *kept;
+		struct site s = { .addr = qemu_plugin_insn_vaddr(insn), .insns = 1 };
 
 		s.end = s.addr + size;
 		qemu_plugin_insn_data(insn, code, size < sizeof(code) ? size : sizeof(code));
 		classify(&s, code, size);
 		s.mark = mark_of(code, size);
-		if (i && s.kind == STRAIGHT && !s.mark && (s.end - 1) >> LINE_SHIFT == line)
+		if (i && s.kind == STRAIGHT && !s.mark && (s.end - 1) >> LINE_SHIFT == line) {
+			kept->insns++;
 			continue;
+		}
 		line = (s.end - 1) >> LINE_SHIFT;
 		kept = malloc(sizeof(s));
 		if (!kept)

@@ -41,6 +41,8 @@
 	X(hit_without_room, "a record of numbers is written where there is no room") \
 	X(hit_depth_flat, "flags that lie on the stack round a record are not in its map") \
 	X(return_thunk_miscounted, "a return thunk counts one instruction less") \
+	X(branch_not_turned, "a layout has the block behind a branch, and the branch as it was") \
+	X(laid_beside, "a layout is made beside the blocks that exist") \
 	X(leaving_landed, "a thread may go on in a block that only leaves the context") \
 	X(taken_edge_exact, "a thread on a taken edge is told to be where the branch falls through") \
 	X(target_not_looked_at, "what is live at a conditional branch's target is forgotten") \

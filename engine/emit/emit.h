@@ -12,7 +12,8 @@
 #include "../host.h"
 #include "../instrument/liveness.h"
 
-#define EMIT_UNIT_BLOCKS 12
+#define EMIT_UNIT_BLOCKS 32
+#define EMIT_UNIT_AHEAD	12	/* blocks of a unit that is translated straight ahead, at most */
 #define EMIT_UNIT_EXITS (2 * EMIT_UNIT_BLOCKS + 2)
 /*
  * Bytes; what one block with all its inserts may take, and for a unit: the block
@@ -28,7 +29,7 @@
 #define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 10 + IR_BLOCK_INSERTS * 6 + EMIT_BLOCK_HOT / 127 + 8)
 #define EMIT_UNIT_HOT	(2 * (EMIT_BLOCK_HOT + EMIT_BLOCK_POISON) + 4096)
 #define EMIT_UNIT_MAP	(2 * EMIT_BLOCK_MAP + 1024)
-#define EMIT_UNIT_COLD	2048
+#define EMIT_UNIT_COLD	4096
 
 enum emit_exit_kind {
 	EMIT_EXIT_DIRECT,	/* one target */
@@ -137,12 +138,12 @@ u32 emit_entry(struct emit_unit *u, jifl_orig target,
 	       const struct ir_insert *exit, u32 nexit);
 
 /*
- * True while two blocks more, the one that is about to be emitted and one behind
- * it, fit in, whatever is inserted into them.
+ * True while two blocks more, the one that is about to be emitted and one behind it, fit into a
+ * unit of at most `blocks`, whatever is inserted into them.
  */
-static inline bool emit_unit_has_room(const struct emit_unit *u)
+static inline bool emit_unit_has_room(const struct emit_unit *u, u32 blocks)
 {
-	return u->nblocks + 1 < EMIT_UNIT_BLOCKS &&
+	return u->nblocks + 1 < blocks &&
 	       u->hot.len + 2 * emit_block_room(u->config) <= u->hot.cap &&
 	       u->nmap + 2 * EMIT_BLOCK_MAP <= sizeof(u->map);
 }

@@ -25,7 +25,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	25
+#define JIFL_ABI_VERSION	26
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -144,7 +144,8 @@ struct jifl_target_spec {
 	X(PROBE, probe, 10)	/* executions of places in functions, struct jifl_hits */ \
 	X(REPLACE, replace, 11)	/* calls of one function go to another, and are counted */ \
 	X(TIMES, times, 12)	/* calls of functions, and how long; struct jifl_time */ \
-	X(TREE, tree, 13)	/* instructions and times by call path, struct jifl_path */
+	X(TREE, tree, 13)	/* instructions and times by call path, struct jifl_path */ \
+	X(LAYOUT, layout, 14)	/* nothing inserted: blocks lie as JIFL_IOC_WARM says */
 
 enum jifl_kind {
 #define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
@@ -963,8 +964,13 @@ struct jifl_warm_block {
 	__u32 src_len;			/* bytes */
 	__u32 insns;			/* original instructions that it stands for */
 	__u32 hash;			/* FNV-1a of its bytes; 0: not known (of another boot) */
-	__u32 reserved;			/* 0 */
+	__u32 flags;			/* JIFL_WARM_LAY and so on */
 };
+
+/* Made anew if it exists, with nothing behind it but the blocks that FOLLOW. */
+#define JIFL_WARM_LAY		1
+/* Only with LAY: right behind the block before it in the list, if that block leads to it. */
+#define JIFL_WARM_FOLLOWS	2
 
 #define JIFL_WARM_MAX		4096	/* blocks of one request: bounds its memory */
 
@@ -974,9 +980,12 @@ struct jifl_warm_block {
  * if the code there decodes as described. Calls that other sessions instrument, too, have blocks of
  * their own, which are made when such a call comes. A quarter of the cache stays free.
  *
+ * Blocks with JIFL_WARM_LAY are a layout: chains of blocks in the order of the list. Threads in old
+ * copies of these blocks go on in the new ones.
+ *
  * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: no
- * running session; EINVAL: more than JIFL_WARM_MAX blocks, or a reserved field is not 0; ENOMEM;
- * EINTR: the caller is killed.
+ * running session; EINVAL: more than JIFL_WARM_MAX blocks, or unknown flags; ENOMEM; EINTR: the
+ * caller is killed.
  */
 struct jifl_warm {
 	__u32 size;

@@ -231,6 +231,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_CONDITIONS_MAX", CONDITIONS_MAX as u64),
         ("JIFL_UNDER_MAX", UNDER_MAX as u64),
         ("JIFL_WARM_MAX", WARM_MAX as u64),
+        ("JIFL_WARM_LAY", u64::from(WARM_LAY)),
+        ("JIFL_WARM_FOLLOWS", u64::from(WARM_FOLLOWS)),
         ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
         ("JIFL_SPLICES_MAX", SPLICES_MAX as u64),
         ("JIFL_SPLICE_BEFORE", u64::from(SPLICE_BEFORE)),
@@ -581,7 +583,7 @@ fn warm_block_layout() -> Vec<(&'static str, usize, usize)> {
         ("src_len", offset_of!(WarmBlock, src_len), 4),
         ("insns", offset_of!(WarmBlock, insns), 4),
         ("hash", offset_of!(WarmBlock, hash), 4),
-        ("reserved", offset_of!(WarmBlock, reserved), 4),
+        ("flags", offset_of!(WarmBlock, flags), 4),
         ("", 0, size_of::<WarmBlock>()),
     ]
 }

@@ -17,8 +17,8 @@ mod show;
 use base::exit::Failure;
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, flight, generate, list, lock,
-    mem, merge, plugin, probe, prof, read, record, remote, replace, report, serve, stat, status,
-    top, trace, vm, why,
+    mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report, serve, stat,
+    status, top, trace, vm, why,
 };
 use show::output;
 
@@ -89,6 +89,8 @@ enum Command {
     Path(analyze::PathArgs),
     /// Have calls of a function go to a function of a module; show the replacements there are
     Replace(replace::ReplaceArgs),
+    /// Lay the kernel's hot code anew, in the order in which it runs
+    Optimize(optimize::OptimizeArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -187,6 +189,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Callees(args) => analyze::run_calls(&args, false),
         Command::Path(args) => analyze::run_path(&args),
         Command::Replace(args) => replace::run(&args),
+        Command::Optimize(args) => optimize::run(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

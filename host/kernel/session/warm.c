@@ -32,6 +32,9 @@
  *    on this CPU before the exception returns. jifl_switch_is_ending may look from another CPU, and
  *    find no call where one is put aside. So it may do where session/choose.c makes a piece. The
  *    end of that other session then does not wait for the call, and counts it as missed.
+ * 8. The first block of a chain is checked as in step 2. A block behind it is made only where the
+ *    one before leads to it, so an instruction begins there, too (engine/lay.c). Where a chain
+ *    breaks, its rest is a chain of its own. Dropped blocks come back when a call needs them.
  *
  * The engine lock is held for one unit at a time, as by the dispatcher.
  */
@@ -117,6 +120,43 @@ static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_b
 	}
 }
 
+/*
+ * The n blocks of a chain. They are dropped where they exist, and made in this order; see step 8.
+ */
+static int jifl_warm_chain(const struct jifl_session *s, const struct jifl_warm_block *blocks,
+			   u32 n, struct jifl_warm *req, struct jifl_warmed_cost *cost)
+{
+	struct jifl_warm_aside aside;
+	jifl_orig chain[JIFL_LAY_MAX];
+	enum jifl_warmed result;
+	u32 done, laid, i;
+
+	for (done = 0; done < n; done += laid ?: 1) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		for (i = 0; i < JIFL_LAY_MAX && done + i < n; i++)
+			chain[i] = jifl_orig_at(blocks[done + i].orig);
+		jifl_warm_put_aside(&aside);
+		laid = jifl_engine_lay(s->alone.context, chain, i, jifl_warm_is, &blocks[done],
+				       &result, cost);
+		jifl_warm_put_back(&aside);
+		req->present += laid;
+		req->other += !laid && result == JIFL_WARMED_OTHER;
+		req->left += !laid && result == JIFL_WARMED_FULL;
+		cond_resched();
+	}
+	return 0;
+}
+
+static u32 jifl_warm_chain_length(const struct jifl_warm_block *blocks, u32 n)
+{
+	u32 i = 1;
+
+	while (i < n && blocks[i].flags & JIFL_WARM_FOLLOWS)
+		i++;
+	return i;
+}
+
 static bool jifl_warm_any(const struct ir_block *b, const void *arg)
 {
 	return true;
@@ -156,12 +196,21 @@ static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *b
 {
 	struct jifl_warmed_cost cost = {};
 	struct jifl_aim *aim;
-	u32 i;
+	u32 i, n;
+	int err;
 
-	for (i = 0; i < req->n; i++) {
+	for (i = 0; i < req->n; i += n) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		jifl_warm_one(s, &blocks[i], req, &cost);
+		n = 1;
+		if (blocks[i].flags & JIFL_WARM_LAY) {
+			n = jifl_warm_chain_length(&blocks[i], req->n - i);
+			err = jifl_warm_chain(s, &blocks[i], n, req, &cost);
+			if (err)
+				return err;
+		} else {
+			jifl_warm_one(s, &blocks[i], req, &cost);
+		}
 		cond_resched();
 	}
 	for_each_aim(aim, s, i) {
@@ -181,9 +230,12 @@ static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm
 
 	if (copy_from_user(blocks, u64_to_user_ptr(req->buf), req->n * sizeof(*blocks)))
 		return -EFAULT;
-	for (i = 0; i < req->n; i++)
-		if (blocks[i].reserved)
+	for (i = 0; i < req->n; i++) {
+		const u32 flags = blocks[i].flags;
+
+		if (flags & ~(JIFL_WARM_LAY | JIFL_WARM_FOLLOWS) || flags == JIFL_WARM_FOLLOWS)
 			return -EINVAL;
+	}
 	return 0;
 }
 

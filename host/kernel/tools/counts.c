@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tools none, call, insn and block. Each call of a target is added to the target's figures
+ * The tools none, layout, call, insn and block. Each call of a target is added to its figures
  * (call/stats.c). With insn and block each block adds to the count of the running call.
  *
  * Contexts: instrumenting runs under the engine lock; opening sleeps.
@@ -101,6 +101,16 @@ static void jifl_counts_blocks(struct ir_block *b, void *arg)
 const struct jifl_tool jifl_tool_none = {
 	.name = "none",
 	.kind = JIFL_KIND_NONE,
+	.flags = JIFL_FLAG_ADOPT,
+	.calls = JIFL_CALLS_UNCOUNTED,
+	.alone = true,
+	.holds = true,
+	.entry = jifl_count_entry,
+};
+
+const struct jifl_tool jifl_tool_layout = {
+	.name = "layout",
+	.kind = JIFL_KIND_LAYOUT,
 	.flags = JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_UNCOUNTED,
 	.alone = true,

@@ -72,6 +72,8 @@ kinds! {
     Times = 12, "times", [Alone, Adopts];
     /// Instructions and times by call path.
     Tree = 13, "tree", [Addresses];
+    /// Nothing is inserted. Blocks lie in an order of the command's.
+    Layout = 14, "layout", [Alone, Adopts];
 }
 
 impl Kind {

@@ -94,9 +94,16 @@ pub struct WarmBlock {
     pub insns: u32,
     /// As [`Count::hash`]; 0: not known.
     pub hash: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// [`WARM_LAY`] and so on.
+    pub flags: u32,
 }
+
+/// Of [`WarmBlock::flags`]: made anew if it exists, with nothing behind it but the blocks that
+/// follow.
+pub const WARM_LAY: u32 = 1;
+/// Of [`WarmBlock::flags`], only with [`WARM_LAY`]: right behind the block before it in the list, if
+/// that block leads to it.
+pub const WARM_FOLLOWS: u32 = 2;
 
 /// Blocks that one request may have.
 pub const WARM_MAX: usize = 4096;

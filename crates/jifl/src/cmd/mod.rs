@@ -16,6 +16,7 @@ pub mod list;
 pub mod lock;
 pub mod mem;
 pub mod merge;
+pub mod optimize;
 pub mod plugin;
 pub mod probe;
 pub mod prof;

@@ -4,12 +4,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jifl_sys::abi::{
     Action, Code, Counter, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT,
-    MISSES, Op, REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop,
-    TARGET_FUNCTION, TargetSpec,
+    MISSES, Op, REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Status,
+    Stop, TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Lists, Request};
 use rustix::io::Errno;
@@ -331,63 +331,112 @@ fn left(why: usize) -> String {
     known.map_or_else(|| format!("reason-{why}"), |name| (*name).to_owned())
 }
 
-/// Starts a session, calls `meanwhile` with its number, ends the session and reads its counts. The
-/// session also ends, and is read, when `meanwhile` fails.
+/// A session that was started here.
+pub struct Running {
+    session: Session,
+    before: Status,
+    functions: Option<Functions>,
+    start_ns: u64,
+    began: Instant,
+}
+
+impl Running {
+    /// Starts a session.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn begin(
+        door: &impl Door,
+        mut session: Session,
+        table: &Table,
+    ) -> Result<Running, Failure> {
+        let before = device::status(door)?;
+        let starting = Instant::now();
+        let functions = session.begin(door, table)?;
+        Ok(Running {
+            session,
+            before,
+            functions,
+            start_ns: starting.elapsed().as_nanos() as u64,
+            began: Instant::now(),
+        })
+    }
+
+    /// As it was started, with its number.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// How long it has run.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Ends the session, and reads its counts.
+    ///
+    /// # Errors
+    /// It cannot be ended, or read.
+    pub fn end(self, door: &impl Door, table: &Table) -> Result<Report, Failure> {
+        let duration = self.elapsed();
+        let session = self.session;
+        let adoption = session.adoption();
+        let start = &session.start;
+        let mut stop = Stop::default();
+        let mut cut_short = false;
+        let ending = Instant::now();
+        let stopped = door.call(Request::Stop(&mut stop));
+        let end_ns = ending.elapsed().as_nanos() as u64;
+        if let Err(error) = stopped {
+            // `jifl detach` has ended the session. Its counts until then can still be read.
+            cut_short = Errno::from_io_error(&error) == Some(Errno::NOENT);
+            if !cut_short {
+                return Err(device::failed("ending the session", &error));
+            }
+        }
+        let after = device::status(door)?;
+
+        let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
+        let (mut rows, mut absent) = (Vec::new(), Vec::new());
+        let names = targets::names(&session.targets, table);
+        for (index, (target, name)) in session.targets.iter().zip(names).enumerate() {
+            match read_row(door, start, index as u32, target, name)? {
+                Some(row) if row.calls > 0 || row.missed > 0 || row.adopted > 0 => rows.push(row),
+                Some(_) => {}
+                None => absent.extend(target.nr()),
+            }
+        }
+        rows.sort_by(Row::order);
+        Ok(Report {
+            kind,
+            rows,
+            absent,
+            functions: self.functions,
+            adoption,
+            cut_short,
+            cost: Cost::between(&self.before, &after),
+            duration_ns: duration.as_nanos() as u64,
+            start_ns: self.start_ns,
+            end_ns,
+            drain_ns: stop.drain_ns,
+            draining: stop.draining,
+        })
+    }
+}
+
+/// Starts a session, calls `meanwhile` with it, ends the session and reads its counts. The session
+/// also ends, and is read, when `meanwhile` fails.
+///
+/// # Errors
+/// As for [`Running`].
 pub fn measure<T>(
     door: &impl Door,
-    mut session: Session,
+    session: Session,
     table: &Table,
     meanwhile: impl FnOnce(u64) -> T,
 ) -> Result<(Report, T), Failure> {
-    let before = device::status(door)?;
-    let starting = Instant::now();
-    let functions = session.begin(door, table)?;
-    let start_ns = starting.elapsed().as_nanos() as u64;
-    let adoption = session.adoption();
-    let start = &session.start;
-    let began = Instant::now();
-    let value = meanwhile(start.session);
-    let duration = began.elapsed();
-    let mut stop = Stop::default();
-    let mut cut_short = false;
-    let ending = Instant::now();
-    let stopped = door.call(Request::Stop(&mut stop));
-    let end_ns = ending.elapsed().as_nanos() as u64;
-    if let Err(error) = stopped {
-        // `jifl detach` has ended the session. Its counts until then can still be read.
-        cut_short = Errno::from_io_error(&error) == Some(Errno::NOENT);
-        if !cut_short {
-            return Err(device::failed("ending the session", &error));
-        }
-    }
-    let after = device::status(door)?;
-
-    let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
-    let (mut rows, mut absent) = (Vec::new(), Vec::new());
-    let names = targets::names(&session.targets, table);
-    for (index, (target, name)) in session.targets.iter().zip(names).enumerate() {
-        match read_row(door, start, index as u32, target, name)? {
-            Some(row) if row.calls > 0 || row.missed > 0 || row.adopted > 0 => rows.push(row),
-            Some(_) => {}
-            None => absent.extend(target.nr()),
-        }
-    }
-    rows.sort_by(Row::order);
-    let report = Report {
-        kind,
-        rows,
-        absent,
-        functions,
-        adoption,
-        cut_short,
-        cost: Cost::between(&before, &after),
-        duration_ns: duration.as_nanos() as u64,
-        start_ns,
-        end_ns,
-        drain_ns: stop.drain_ns,
-        draining: stop.draining,
-    };
-    Ok((report, value))
+    let running = Running::begin(door, session, table)?;
+    let value = meanwhile(running.session().start.session);
+    Ok((running.end(door, table)?, value))
 }
 
 /// The row of a target; `None` if this kernel does not have it, or if it was left out.

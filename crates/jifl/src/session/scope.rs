@@ -26,7 +26,7 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::kernel::syscalls::Table;
-use crate::session::measure::{self, Session};
+use crate::session::measure::{self, Running, Session};
 use crate::session::recording::Warm;
 use crate::session::report::Report;
 use crate::session::targets;
@@ -222,6 +222,32 @@ pub fn hold(
     })
 }
 
+/// Runs a session as [`observe`] does. `at_start` is called with it as soon as it runs, and
+/// `step` again and again from then on.
+///
+/// # Errors
+/// As for [`observe`], or of `at_start`.
+pub fn beside(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    mut session: Session,
+    table: &Table,
+    at_start: impl FnOnce(&Session) -> Result<(), Failure>,
+    step: impl Fn() + Sync,
+) -> Result<Outcome, Failure> {
+    let watch = Watch::new(scope, std::slice::from_mut(&mut session), table)?;
+    let running = Running::begin(door, session, table)?;
+    let begun = at_start(running.session());
+    let ended = begun.map(|()| while_doing(Some(&step), || watch.wait(std::slice::from_ref(door))));
+    let report = running.end(door, table)?;
+    let ended = ended?.map_err(|error| not_ended(scope, &error))?;
+    note_end(std::slice::from_ref(&report), &ended.1);
+    Ok(Outcome {
+        report,
+        status: status_of(ended)?,
+    })
+}
+
 /// Runs several sessions about the same tasks at the same time, each through its own door. The
 /// reports are in the order of the sessions; the status is that of the command, if one was run.
 ///
@@ -386,6 +412,11 @@ impl Scope {
         session.check_only()?;
         session.adopt = self.adopts(session)?;
         Ok(())
+    }
+
+    /// Was `--warm` given?
+    pub fn warms(&self) -> bool {
+        self.warm.is_some()
     }
 
     /// Does it leave out tasks?

@@ -31,6 +31,8 @@ const EVENTS: [(&str, &str); 5] = [
 ];
 /// The column after them: accesses to pages whose size the plugin did not find.
 const UNSIZED: usize = EVENTS.len();
+/// Behind that come instructions, for which there is another clock.
+const COLUMNS: usize = UNSIZED + 2;
 /// Number of rounds from which the cost of one is taken.
 const FIRST: u64 = 5;
 
@@ -147,7 +149,7 @@ fn means(text: &str, rounds: u64) -> Result<(Counts, u64), String> {
     let parse = |line: &str| -> Option<Vec<f64>> {
         let numbers = line.split(' ').map(|word| word.parse().ok());
         let numbers: Option<Vec<f64>> = numbers.collect();
-        numbers.filter(|numbers| numbers.len() == UNSIZED + 1)
+        numbers.filter(|numbers| numbers.len() == COLUMNS)
     };
     let lines: Option<Vec<Vec<f64>>> = text.lines().map(parse).collect();
     let lines = lines.ok_or("what the plugin wrote is no table of counts")?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl dump`: the code in the code cache, beside the code from which it was made.
 
-mod cache;
+pub mod cache;
 mod origin;
 mod text;
 mod view;

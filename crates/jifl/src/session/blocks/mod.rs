@@ -65,7 +65,10 @@ fn read(door: &impl Door) -> Result<(Vec<Count>, u64), Failure> {
 
 impl Profile {
     /// What a door's session has counted.
-    fn of(
+    ///
+    /// # Errors
+    /// The module does not tell.
+    pub fn of(
         door: &impl Door,
         report: Report,
         symbols: impl FnOnce() -> Rc<Symbols>,

@@ -8,16 +8,18 @@
 use std::path::Path;
 use std::time::Instant;
 
-use jifl_sys::abi::{WARM_MAX, Warm as Request, WarmBlock};
+use jifl_sys::abi::{Count, WARM_MAX, Warm as Request, WarmBlock};
 use jifl_sys::device::{self, Door};
 use rustix::io::Errno;
 
-use super::Recording;
 use super::header::Header;
+use super::{At, Recording};
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::kernel::images::{Image, Images};
+use crate::kernel::memory::{Kcore, Memory};
 use crate::kernel::symbols::Symbols;
+use crate::session::blocks::code::hash;
 use crate::session::device as module;
 use crate::show::output;
 use crate::show::text::grouped;
@@ -61,10 +63,7 @@ impl Warm {
         let recording = Recording::read(path)?;
         let shown = path.display().to_string();
         if !recording.is_profile() {
-            return Err(Failure::failed(format!(
-                "{shown}: of `{}`, without blocks: `jifl record` records them",
-                recording.made_by()
-            )));
+            return Err(without_blocks(&shown, &recording));
         }
         let symbols = Symbols::of_kernel();
         if symbols.address("_text").is_none_or(|address| address == 0) {
@@ -142,18 +141,29 @@ impl Warmed {
     }
 }
 
+fn without_blocks(shown: &str, recording: &Recording) -> Failure {
+    Failure::failed(format!(
+        "{shown}: of `{}`, without blocks: `jifl record` records them",
+        recording.made_by()
+    ))
+}
+
 fn hidden() -> Failure {
     Failure::cannot(
-        "--warm takes addresses of the kernel, which are hidden here: set kernel.kptr_restrict=1, \
+        "--warm and --load take addresses of the kernel, which are hidden here: set kernel.kptr_restrict=1, \
          and be root",
     )
 }
 
 impl Recording {
-    /// The recording's blocks, at their addresses in these images, in this boot.
-    fn warm(&self, shown: String, images: &Images, here: &Header) -> Warm {
-        // A merged recording knows the boot of its first recording only.
-        let same_boot = self.header.boot_id == here.boot_id && self.header.recordings == 1;
+    /// Was all of it recorded in this boot? A merged recording knows the boot of its first recording
+    /// only.
+    fn is_of_boot(&self, here: &Header) -> bool {
+        self.header.boot_id == here.boot_id && self.header.recordings == 1
+    }
+
+    /// For each image of the recording, where that is among these images.
+    fn bases(&self, images: &Images) -> Vec<Option<u64>> {
         let bases = self.images.iter().map(|image| {
             let same = |known: &&Image| {
                 !image.build_id.is_empty()
@@ -161,7 +171,56 @@ impl Recording {
             };
             Some(images.all().iter().find(same)?.base)
         });
-        let bases: Vec<Option<u64>> = bases.collect();
+        bases.collect()
+    }
+
+    /// The counts, at their addresses in this boot. Of another boot's blocks [`Count::hash`] is that
+    /// of the bytes which stand there now. Blocks of images that are not here are left out.
+    ///
+    /// # Errors
+    /// The recording has no blocks, or is of another build of the kernel; or addresses are hidden.
+    pub fn here(&self, shown: &str) -> Result<Vec<Count>, Failure> {
+        if !self.is_profile() {
+            return Err(without_blocks(shown, self));
+        }
+        let symbols = Symbols::of_kernel();
+        if symbols.address("_text").is_none_or(|address| address == 0) {
+            return Err(hidden());
+        }
+        let images = Images::of_kernel(&symbols);
+        let here = images.kernel().map(|image| image.build_id.clone());
+        let here = Header::here(here.unwrap_or_default());
+        if self.header.kernel.build_id != here.kernel.build_id {
+            return Err(Failure::failed(format!(
+                "{shown} is of another kernel, {}: measure on this one",
+                self.header.kernel.shown()
+            )));
+        }
+        let bases = self.bases(&images);
+        let address = |at: At| Some(bases[at.image]?.wrapping_add(at.offset));
+        let mut memory = Kcore::open()?;
+        let counts = self.blocks.iter().filter_map(|block| {
+            let mut count = Count {
+                orig: address(block.at)?,
+                ..self.count(block)
+            };
+            if let Some(branch) = &block.branch {
+                count.target = address(branch.to)?;
+            }
+            if !self.is_of_boot(&here) {
+                count.hash = hash(&memory.read(count.orig, count.src_len as usize)?);
+            }
+            Some(count)
+        });
+        let mut counts: Vec<Count> = counts.collect();
+        counts.sort_by_key(|count| (count.orig, count.src_len));
+        Ok(counts)
+    }
+
+    /// The recording's blocks, at their addresses in these images, in this boot.
+    fn warm(&self, shown: String, images: &Images, here: &Header) -> Warm {
+        let same_boot = self.is_of_boot(here);
+        let bases = self.bases(images);
         let executed = self.blocks.iter().filter(|block| block.executed > 0);
         let (mut blocks, mut elsewhere) = (Vec::new(), 0);
         for block in executed {
@@ -174,7 +233,7 @@ impl Recording {
                 src_len: block.bytes,
                 insns: block.insns,
                 hash: if same_boot { block.hash } else { 0 },
-                reserved: 0,
+                flags: 0,
             });
         }
         let other = self.header.kernel.build_id != here.kernel.build_id;
