@@ -16,12 +16,15 @@ impl Found {
     /// The test that says what the bottleneck is.
     pub fn finding(&self) -> Option<&Node> {
         let held = self.tests.iter().filter(|(_, node)| node.holds());
+        let is_forking = held.clone().any(|(id, _)| *id == Id::Forks);
         let weight = |id: Id, node: &Node| {
             let is_named = node.way().len() > 1;
             let value = match (id, node.unit) {
                 // A rate is no time: all that the kernel computes may be for it.
                 (_, Unit::Rate) => self.system() * 0.9,
                 (Id::Cpu, _) => node.value * SPECIFIC,
+                // New processes fault.
+                (Id::Faults, _) if is_forking => node.value * SPECIFIC,
                 // A pause is often made by who has the lock that others wait for.
                 (Id::Delays, _) => node.value * SPECIFIC,
                 _ => node.value,

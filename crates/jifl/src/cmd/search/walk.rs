@@ -64,7 +64,7 @@ const ROOTS: [(Id, &str); 21] = [
     (Id::Interrupts, "sched_balance_softirq"),
     (Id::Faults, "handle_mm_fault"),
     (Id::Forks, "kernel_clone"),
-    (Id::Forks, "begin_new_exec"),
+    (Id::Forks, "bprm_execve"),
     (Id::Forks, "exit_mmap"),
     (Id::Spinning, "native_queued_spin_lock_slowpath"),
     (Id::Spinning, "queued_read_lock_slowpath"),
@@ -239,6 +239,9 @@ impl<'a> Walk<'a> {
             about.run(&mut |_| with = least())?;
             self.caller_ns = each(with);
         }
+        let calls = u64::from(3 * EXERCISE);
+        self.ledger.spend(calls, self.call_ns);
+        self.ledger.spend(calls, self.caller_ns);
         Ok(())
     }
 
@@ -388,6 +391,11 @@ impl<'a> Walk<'a> {
         let user = after.user_ns.saturating_sub(before.user_ns) as f64 / elapsed;
         self.busy += system + user;
         self.node(Id::Cpu).decide(system);
+        let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 * 1e9 / elapsed;
+        let forks = rate(before.forks, after.forks);
+        let faults = rate(before.faults, after.faults);
+        self.node(Id::Forks).objects = vec![format!("{forks:.0} processes a second")];
+        self.node(Id::Faults).objects = vec![format!("{faults:.0} faults a second")];
         if self.world.process().is_some() {
             self.node(Id::Kthread)
                 .leave("threads of the kernel are of no process");
@@ -579,6 +587,8 @@ impl<'a> Walk<'a> {
             let mut child = Node::new(function, "its calls, by their bytes", Unit::Rate, threshold);
             child.decide(rate_of(&ranked));
             if let Some((row, _)) = ranked.first() {
+                let site = row.keys.shown.get(1).and_then(|site| Frame::parse(site));
+                child.line = site.and_then(|site| self.world.line(&site));
                 child.site = row.keys.shown.get(1).cloned();
                 child.objects = vec![format!("{mean:.0} bytes a call")];
                 child
@@ -625,6 +635,7 @@ impl<'a> Walk<'a> {
                 Id::Interrupts => self.refine_interrupts(),
                 Id::Calls | Id::Retries | Id::Idle => {}
             }
+            self.finish(id);
         }
     }
 
@@ -777,6 +788,7 @@ impl<'a> Walk<'a> {
         };
         self.ledger.spend(counts.entries, self.call_ns * 4);
         self.translation_ns += counts.translation_ns;
+        self.ledger.spend(1, counts.translation_ns);
         let way = hot_way(&counts.paths, MOST);
         let below: Vec<Frame> = way.into_iter().skip(1).collect();
         self.refine_way(Id::Interrupts, &below, &Tasks::default());
@@ -836,12 +848,30 @@ impl<'a> Walk<'a> {
                 Some(node)
             });
         let Some(nested) = nested else { return };
+        let is_deeper = !nested.way().is_empty();
         let node = self.node(id);
         match node.children.first_mut() {
-            // Of interrupts the root is there already.
             Some(root) if id == Id::Interrupts => root.children.push(nested),
-            _ => node.children = vec![nested],
+            // Functions that are known already say more than a way on which none is true.
+            Some(_) if !is_deeper => node.children.push(nested),
+            _ => node.children.insert(0, nested),
         }
+    }
+
+    /// Of a function that is true and has nothing below it: its call site.
+    fn finish(&mut self, id: Id) {
+        let first = self.node(id).children.first();
+        let first =
+            first.filter(|node| node.holds() && node.way().len() == 1 && node.site.is_none());
+        let Some(frame) = first.and_then(|node| Frame::parse(&node.name)) else {
+            return;
+        };
+        let tasks = self.tasks();
+        let site = self.site(&frame, &tasks);
+        let line = site.as_ref().and_then(|site| self.world.line(site));
+        let node = &mut self.node(id).children[0];
+        node.site = site.as_ref().map(Frame::site);
+        node.line = line;
     }
 
     /// From where a function takes most of its time.
