@@ -7,7 +7,7 @@ import harness
 
 GROUPS = {
     "waits": ["lock", "disk", "fsync", "socket"],
-    "computes": ["reads", "walk", "driver", "directory"],
+    "computes": ["reads", "retries", "walk", "driver", "directory"],
     "machine": ["thread", "interrupts", "forks", "faults"],
 }
 

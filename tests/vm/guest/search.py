@@ -79,6 +79,13 @@ def full_socket():
                   "while True:\n b.recv(1024)\n time.sleep(0.01)\n")
 
 
+def retrying():
+    return python("import ctypes, os\n"
+                  f"fd = os.open('{SLOW / 'again'}', os.O_RDONLY)\n"
+                  "libc, space = ctypes.CDLL(None), ctypes.create_string_buffer(1)\n"
+                  "while True: libc.read(fd, space, 1)\n")
+
+
 def hot_directory():
     folder = tempfile.mkdtemp(dir="/dev/shm")
     for number in range(20_000):
@@ -128,7 +135,8 @@ def syncing():
 # By name: what makes it; the hypothesis; the function; the call site; what its calls are about.
 BOTTLENECKS = {
     "lock": (lambda: reading("lock", 4), "locks", r"slow_update_table \[jifl_slow\]", r"slow_update_table\+0x", "slow_mutex"),
-    "reads": (lambda: programs(["dd", "if=/dev/zero", "of=/dev/null", "bs=1"]), "calls", "vfs_read", r"ksys_read\+0x", "zero"),
+    "reads": (lambda: programs(["dd", "if=/dev/zero", "of=/dev/null", "bs=1"]), "calls", "vfs_(read|write)", r"ksys_(read|write)\+0x", ""),
+    "retries": (retrying, "retries", "vfs_read", "", "EAGAIN"),
     "walk": (lambda: reading("walk"), "cpu", r"slow_find_item \[jifl_slow\]", r"slow_read_walk\+0x", "walk"),
     "driver": (lambda: reading("spin"), "cpu", r"slow_poll_register \[jifl_slow\]", r"slow_read_spin\+0x", "spin"),
     "thread": (lambda: setting("thread", 1), "kthread", r"slow_scan_memory \[jifl_slow\]", r"slow_scan_all\+0x", ""),
@@ -148,7 +156,8 @@ def search(name, *arguments):
     began = time.monotonic()
     end = run("jifl", "search", "--for", PATIENCE, "-f", "json", *arguments)
     took = time.monotonic() - began
-    if not check(f"{name}: exit status", end.returncode == 0, (end.returncode, end.stderr)):
+    # A host that is busy with other machines may not give it the time for all of it.
+    if not check(f"{name}: exit status", end.returncode in (0, 4), (end.returncode, end.stderr)):
         return None
     found = json.loads(end.stdout)
     figure(f"{name}: {found['sentence'][:300]}; cost {100 * found['cost']:.2f} %; {took:.1f} s", "")

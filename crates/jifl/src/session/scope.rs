@@ -64,7 +64,7 @@ pub struct Scope {
 }
 
 /// Options that select a duration alone.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Span {
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]

@@ -21,6 +21,7 @@ impl Found {
             let is_named = node.way().len() > 1;
             let value = match (id, node.unit) {
                 // A rate is no time: all that the kernel computes may be for it.
+                (Id::Retries, _) => self.system() * 0.95,
                 (_, Unit::Rate) => self.system() * 0.9,
                 (Id::Cpu, _) => node.value * SPECIFIC,
                 // New processes fault.

@@ -41,6 +41,9 @@ struct State {
     does: Vec<Does>,
     kthread: f64,
     syscalls: u64,
+    failing: f64,
+    /// Sleep that began before all sessions, and when it ends.
+    long_sleeps: Vec<(&'static str, u64)>,
     now: AtomicU64,
     end: Option<u64>,
     /// What a call of a function that is looked at takes.
@@ -175,7 +178,13 @@ impl Running for Runs<'_> {
         let (mut rows, mut times) = (Vec::new(), Vec::new());
         for of in &self.looked.rows {
             let Some(by) = self.looked.by.as_deref() else {
-                times.push(time(&inside(of)));
+                let mut own = time(&inside(of));
+                for (stack, end) in &state.long_sleeps {
+                    if *end == u64::MAX && stack.contains(&of.function) {
+                        own.blocked_ns += elapsed;
+                    }
+                }
+                times.push(own);
                 continue;
             };
             for does in &state.does {
@@ -247,7 +256,20 @@ impl World for Made {
     }
 
     fn sleepers(&self) -> BTreeMap<i32, Sleeper> {
-        BTreeMap::new()
+        let one = |at| self.sleeper(at).map(|one| (at, one));
+        (1..=self.0.long_sleeps.len() as i32)
+            .filter_map(one)
+            .collect()
+    }
+
+    /// It sleeps until its end, and once more thereafter.
+    fn sleeper(&self, tid: i32) -> Option<Sleeper> {
+        let (stack, end) = self.0.long_sleeps[tid as usize - 1];
+        Some(Sleeper {
+            switches: u64::from(self.now_ns() > end),
+            who: "cat".into(),
+            frames: frames(stack),
+        })
     }
 
     fn calls(&self, window: Duration) -> Result<Counts, Failure> {
@@ -260,6 +282,11 @@ impl World for Made {
             )],
             ..Counts::default()
         })
+    }
+
+    fn failures(&self, _: &str, window: Duration) -> Result<Vec<(i64, f64)>, Failure> {
+        self.pause(window);
+        Ok(vec![(-11, self.0.failing)])
     }
 
     fn paths(&self, _: &[String], window: Duration) -> Result<Counts, Failure> {
@@ -363,6 +390,28 @@ fn a_lock_is_found_with_who_takes_it() {
     );
 }
 
+/// Sleep that began before the session has no stack there.
+#[test]
+fn who_slept_before_is_found_too() {
+    let stack = "schedule+0x1;sock_alloc_send_pskb+0x2;unix_stream_sendmsg+0x3;sock_sendmsg+0x4";
+    let found = search(State {
+        long_sleeps: vec![
+            (stack, u64::MAX),
+            ("schedule+0x1;do_nanosleep+0x1", u64::MAX),
+        ],
+        ..State::default()
+    });
+    let node = found.finding().unwrap();
+    assert_eq!((node.name.as_str(), node.value), ("network", 1.0));
+    let site = node.way()[1].site.as_deref();
+    assert_eq!(site, Some("unix_stream_sendmsg+0x3"));
+    let woken = search(State {
+        long_sleeps: vec![(stack, 0)],
+        ..State::default()
+    });
+    assert_eq!(of(&woken, Id::Network).value, 1.0, "it sleeps again");
+}
+
 #[test]
 fn what_computes_is_found_down_the_call_graph() {
     let found = search(State {
@@ -376,7 +425,7 @@ fn what_computes_is_found_down_the_call_graph() {
     assert_eq!(names, ["cpu", "vfs_read", "walk [m]", "find [m]"]);
     assert_eq!(node.way()[3].site.as_deref(), Some("walk+0x20 [m]"));
     assert_eq!(node.way()[3].objects, ["vfs_read of \"zero\""]);
-    assert_eq!(found.call_ns, 40);
+    assert_eq!(found.call_ns, 62, "not less than by the instructions");
 }
 
 #[test]
@@ -394,6 +443,23 @@ fn many_small_calls_are_more_than_time_in_the_kernel() {
         ("vfs_read", Some("do_syscall_64+0x5"))
     );
     assert_eq!(last.objects[0], "1 bytes a call");
+}
+
+#[test]
+fn calls_that_fail_are_more_than_many_calls() {
+    let found = search(State {
+        does: vec![WALK],
+        syscalls: 50_000,
+        failing: 40_000.0,
+        ..State::default()
+    });
+    let node = found.finding().unwrap();
+    let last = *node.way().last().unwrap();
+    assert_eq!(
+        (node.name.as_str(), last.name.as_str()),
+        ("retries", "vfs_read")
+    );
+    assert_eq!(last.objects, ["by the second 40000 EAGAIN"]);
 }
 
 #[test]
@@ -449,7 +515,7 @@ fn a_healthy_machine_is_called_healthy() {
 /// Calls are so many that each measurement has to be short, and the next one has to wait.
 #[test]
 fn the_budget_holds_whatever_is_called() {
-    for call_ns in [20, 400, 5_000] {
+    for call_ns in [70, 400, 5_000] {
         let found = search(State {
             does: vec![Does { rate: 2e6, ..WALK }, Does { rate: 1e5, ..LOCK }],
             call_ns,
@@ -457,7 +523,7 @@ fn the_budget_holds_whatever_is_called() {
         });
         let share = found.ledger.share(found.elapsed_ns);
         assert!(share <= 0.02, "{call_ns}: {share}");
-        assert!(found.ledger.shortened > 0 || call_ns == 20, "{call_ns}");
+        assert!(found.ledger.shortened > 0 || call_ns == 70, "{call_ns}");
         assert_eq!(
             of(&found, Id::Locks).way().last().unwrap().name,
             "take [m]",

@@ -11,12 +11,13 @@ use std::process::{Child, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use jifl_sys::abi::{CallPath, FLAG_CLOCK, Kind};
+use jifl_sys::abi::{CallPath, Kind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::stacks::{Frame, Stack};
 use super::vitals::Vitals;
 use crate::base::exit::Failure;
+use crate::cmd::probe::failures::failures;
 use crate::cmd::prof::paths::entries;
 use crate::cmd::prof::paths::tree::Metric;
 use crate::cmd::stat::source::{Kernel, Source};
@@ -36,7 +37,7 @@ pub struct Counts {
     pub elapsed_ns: u64,
     /// Calls of system calls, by their names.
     pub calls: Vec<(String, u64)>,
-    /// Call paths, with processors as values.
+    /// Call paths, with instructions as values.
     pub paths: Vec<Stack>,
     /// Calls of functions that were looked at.
     pub entries: u64,
@@ -67,11 +68,18 @@ pub trait World {
     fn vitals(&self) -> Vitals;
     /// Tasks that sleep, by their numbers.
     fn sleepers(&self) -> BTreeMap<i32, Sleeper>;
+    /// A task, if it sleeps.
+    fn sleeper(&self, tid: i32) -> Option<Sleeper>;
     /// Calls of each system call.
     ///
     /// # Errors
     /// The session is refused.
     fn calls(&self, window: Duration) -> Result<Counts, Failure>;
+    /// Errors that a function returns, to anybody, and how often by the second.
+    ///
+    /// # Errors
+    /// The session is refused.
+    fn failures(&self, function: &str, window: Duration) -> Result<Vec<(i64, f64)>, Failure>;
     /// Call paths below functions.
     ///
     /// # Errors
@@ -192,7 +200,7 @@ impl Here {
                 counts.paths.push(Stack {
                     frames: up.map(frame).collect(),
                     who: String::new(),
-                    value: Metric::Cpu.of(&node.own) as f64 / elapsed_ns.max(1) as f64,
+                    value: Metric::Insn.of(&node.own) as f64,
                 });
             }
         } else {
@@ -235,12 +243,28 @@ impl World for Here {
         all
     }
 
+    fn sleeper(&self, tid: i32) -> Option<Sleeper> {
+        sleeper(tid)
+    }
+
     fn calls(&self, window: Duration) -> Result<Counts, Failure> {
         self.count(Kind::Call, 0, &["sys:*".to_owned()], window)
     }
 
+    fn failures(&self, function: &str, window: Duration) -> Result<Vec<(i64, f64)>, Failure> {
+        let mut elapsed = 0.0;
+        let errors = failures(function, || {
+            let began = Instant::now();
+            self.pause(window);
+            elapsed = began.elapsed().as_secs_f64();
+        })?;
+        let rate = |(error, hits)| (error, hits as f64 / f64::max(elapsed, 1e-9));
+        Ok(errors.into_iter().map(rate).collect())
+    }
+
     fn paths(&self, targets: &[String], window: Duration) -> Result<Counts, Failure> {
-        self.count(Kind::Tree, FLAG_CLOCK, targets, window)
+        // Instructions: times would have that of translation in them.
+        self.count(Kind::Tree, 0, targets, window)
     }
 
     fn now_ns(&self) -> u64 {
