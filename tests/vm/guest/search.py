@@ -26,7 +26,7 @@ from lib import check, figure, main, run, same, wait_for
 MODULE = Path(os.environ["JIFL_ROOT"], "build/modules", os.uname().release, "jifl_slow.ko")
 SLOW = Path("/proc/jifl_slow")
 # The host may do much else meanwhile: the search has more time than a user would give it.
-PATIENCE = "100s"
+PATIENCE = "300s"
 
 
 @contextmanager

@@ -97,13 +97,10 @@ impl<'a> Walk<'a> {
     /// # Errors
     /// Not even the first measurement could be made.
     pub fn search(mut self) -> Result<Found, Failure> {
-        let before = (self.world.now_ns(), self.world.vitals());
         self.world.say("what a call costs here");
         self.calibrate()?;
         self.world.say("where tasks run");
         self.look_at_ticks();
-        let after = (self.world.now_ns(), self.world.vitals());
-        self.test_vitals(&before, &after);
         self.world.say("what tasks sleep for");
         self.test_sleeps();
         self.world.say("interrupts, faults, processes");

@@ -2,6 +2,7 @@
 //! The hypotheses: what is measured for each.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{BELOW, PATHS, ROOTS, SLEEP, Walk};
 use crate::cmd::search::hypotheses::Id;
@@ -15,6 +16,8 @@ use crate::session::scope::Tasks;
 
 /// The clock's interrupt comes here on each processor that does something.
 const CLOCK: &str = "update_process_times";
+/// What /proc counts is read from here on in the time of a measurement.
+const LATE: Duration = Duration::from_millis(350);
 /// System calls whose errors are looked at.
 const FAILING: usize = 2;
 /// The functions that have the results of system calls whose handlers jump to them.
@@ -38,8 +41,21 @@ impl Walk<'_> {
             None => ("stack,str(current->comm,16)", None),
             Some(root) => ("stack,current->tgid", Some(root)),
         };
+        // What /proc counts is read in the same time: in it the search itself does little.
+        let (world, mut vitals) = (self.world, Vec::new());
+        let mut beside = |elapsed: u64| {
+            if vitals.is_empty() || elapsed >= LATE.as_nanos() as u64 {
+                vitals.truncate(1);
+                vitals.push((world.now_ns(), world.vitals()));
+            }
+        };
         // Interrupts are of no task: those of a process are chosen here.
-        let Ok(seen) = self.about(&format!("fn:{CLOCK}"), by, Tasks::default()) else {
+        let function = format!("fn:{CLOCK}");
+        let seen = self.about_beside(&function, by, Tasks::default(), &mut beside);
+        if let Ok([first, last]) = <[_; 2]>::try_from(vitals) {
+            self.test_vitals(&first, &last);
+        }
+        let Ok(seen) = seen else {
             return;
         };
         let vitals = members.map(|root| (root, self.world.vitals()));
