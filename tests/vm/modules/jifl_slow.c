@@ -102,7 +102,7 @@ static KNOWN int slow_scan_all(void *unused)
 {
 	while (!kthread_should_stop()) {
 		slow_scan_memory();
-		/* Not cond_resched(): for a thread that only does that, synchronize_rcu_tasks() waits. */
+		/* synchronize_rcu_tasks() waits for a thread that calls cond_resched() alone. */
 		cond_resched_tasks_rcu_qs();
 	}
 	return 0;
