@@ -207,7 +207,9 @@ static int __init slow_init(void)
 	hrtimer_init(&slow_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	slow_timer.function = slow_timer_fires;
 	for (i = 0; i < ARRAY_SIZE(slow_files); i++) {
-		if (!proc_create_data(slow_files[i].name, 0600, folder, &slow_ops, &slow_files[i])) {
+		struct slow_file *file = &slow_files[i];
+
+		if (!proc_create_data(file->name, 0600, folder, &slow_ops, file)) {
 			proc_remove(folder);
 			return -ENOMEM;
 		}
