@@ -21,6 +21,8 @@ pub struct Vitals {
     pub forks: u64,
     /// Page faults; of the machine.
     pub faults: u64,
+    /// The search itself.
+    pub own: Task,
     /// The processes.
     pub tasks: BTreeMap<i32, Task>,
 }
@@ -56,15 +58,14 @@ impl Vitals {
             }
         }
         // What the search does itself is not what it looks for.
-        if let Some(own) = vitals.tasks.remove(&(std::process::id() as i32)) {
-            vitals.system_ns = vitals.system_ns.saturating_sub(own.system_ns);
-            vitals.user_ns = vitals.user_ns.saturating_sub(own.user_ns);
-        }
+        let own = vitals.tasks.remove(&(std::process::id() as i32));
+        vitals.own = own.unwrap_or_default();
         if let Some(root) = of {
             let members = vitals.members(root);
             vitals.tasks.retain(|pid, _| members.contains(pid));
             vitals.system_ns = vitals.tasks.values().map(|task| task.system_ns).sum();
             vitals.user_ns = vitals.tasks.values().map(|task| task.user_ns).sum();
+            vitals.own = Task::default();
         }
         vitals
     }
@@ -106,6 +107,27 @@ impl Vitals {
             .find_map(|line| line.strip_prefix("pgfault "));
         vitals.faults = faults.and_then(|number| number.parse().ok()).unwrap_or(0);
         vitals
+    }
+
+    /// Nanoseconds in the kernel and in programs since another moment, without the search's.
+    ///
+    /// The machine's times are counted in ticks, those of tasks are exact. Where ticks are lost, as
+    /// in a machine that is itself made to wait, the former are too small. Tasks that have ended
+    /// meanwhile are in the former only. So it is the larger of the two.
+    pub fn since(&self, before: &Vitals) -> (u64, u64) {
+        let larger = |all: fn(&Vitals) -> u64, of: fn(&Task) -> u64| {
+            let own = of(&self.own).saturating_sub(of(&before.own));
+            let ticks = all(self).saturating_sub(all(before)).saturating_sub(own);
+            let each = self.tasks.iter().map(|(pid, task)| {
+                let then = before.tasks.get(pid).map_or(0, of);
+                of(task).saturating_sub(then)
+            });
+            ticks.max(each.sum())
+        };
+        (
+            larger(|all| all.system_ns, |task| task.system_ns),
+            larger(|all| all.user_ns, |task| task.user_ns),
+        )
     }
 
     /// The thread of the kernel that took most time since another moment, and how much.
@@ -157,6 +179,26 @@ mod tests {
         );
         assert_eq!((task.user_ns, task.system_ns), (70_000_000, 80_000_000));
         assert!(super::task("").is_none());
+    }
+
+    #[test]
+    fn lost_ticks_do_not_hide_what_tasks_did() {
+        let of = |ticks_ms: u64, task_ms: u64, own_ms: u64| {
+            let task = |ms: u64| Task {
+                system_ns: ms * 1_000_000,
+                ..Task::default()
+            };
+            Vitals {
+                system_ns: ticks_ms * 1_000_000,
+                own: task(own_ms),
+                tasks: BTreeMap::from([(5, task(task_ms))]),
+                ..Vitals::default()
+            }
+        };
+        let since = |after: Vitals| after.since(&of(1000, 500, 100)).0 / 1_000_000;
+        assert_eq!(since(of(1900, 1300, 200)), 800);
+        assert_eq!(since(of(1050, 1300, 800)), 800, "ticks were lost");
+        assert_eq!(since(of(1900, 500, 200)), 800, "tasks have ended");
     }
 
     #[test]

@@ -87,8 +87,8 @@ impl Walk<'_> {
         (to, after): &(u64, Vitals),
     ) {
         let elapsed = to.saturating_sub(*from).max(1) as f64;
-        let system = after.system_ns.saturating_sub(before.system_ns) as f64 / elapsed;
-        let user = after.user_ns.saturating_sub(before.user_ns) as f64 / elapsed;
+        let (system, user) = after.since(before);
+        let (system, user) = (system as f64 / elapsed, user as f64 / elapsed);
         self.busy += system + user;
         self.node(Id::Cpu).decide(system);
         let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 * 1e9 / elapsed;
