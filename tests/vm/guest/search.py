@@ -35,7 +35,7 @@ def programs(*lines):
     all_of_them = [subprocess.Popen([str(word) for word in line], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL, start_new_session=True) for line in lines]
     try:
-        time.sleep(0.3)
+        time.sleep(2)
         yield all_of_them
     finally:
         for one in all_of_them:
@@ -56,7 +56,7 @@ def python(text, number=1):
 def setting(name, value):
     (SLOW / name).write_text(str(value))
     try:
-        time.sleep(0.3)
+        time.sleep(2)
         yield
     finally:
         (SLOW / name).write_text("0")
