@@ -17,8 +17,8 @@ mod show;
 use base::exit::Failure;
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, flight, generate, list, lock,
-    mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report, serve, stat,
-    status, top, trace, vm, why,
+    mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report, search, serve,
+    stat, status, top, trace, vm, why,
 };
 use show::output;
 
@@ -57,6 +57,8 @@ enum Command {
     Stat(stat::StatArgs),
     /// Show live in which functions tasks are
     Top(top::TopArgs),
+    /// Search for the bottleneck of the machine, a process or a command
+    Search(search::SearchArgs),
     /// Serve what stat and top show: to other users, other machines, a page, metrics
     Serve(serve::ServeArgs),
     /// Show which way conditional branches go
@@ -173,6 +175,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Probe(args) => probe::run(&args),
         Command::Stat(args) => stat::run(&args, None),
         Command::Top(args) => top::run(&args, None),
+        Command::Search(args) => search::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),

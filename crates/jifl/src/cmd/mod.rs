@@ -25,6 +25,7 @@ pub mod record;
 pub mod remote;
 pub mod replace;
 pub mod report;
+pub mod search;
 pub mod serve;
 pub mod stat;
 pub mod status;

@@ -64,7 +64,7 @@ pub struct Scope {
 }
 
 /// Options that select a duration alone.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Span {
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
@@ -112,9 +112,37 @@ pub struct Tasks {
     /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     pub(super) command: Vec<OsString>,
+    /// Of the process, its descendants, too.
+    #[arg(skip)]
+    pub(super) descendants: bool,
 }
 
 impl Tasks {
+    /// A process that runs, and its descendants.
+    pub fn of_process(pid: i32) -> Tasks {
+        Tasks {
+            pid: Some(pid),
+            descendants: true,
+            ..Tasks::default()
+        }
+    }
+
+    /// A thread that runs.
+    pub fn of_thread(tid: i32) -> Tasks {
+        Tasks {
+            tid: Some(tid),
+            ..Tasks::default()
+        }
+    }
+
+    /// The same for a session about what its targets call, too.
+    pub fn whole_scope(&self) -> Scope {
+        Scope {
+            tasks: self.clone(),
+            ..Scope::default()
+        }
+    }
+
     /// Is it about a command that begins with the session?
     pub fn begins(&self) -> bool {
         !self.command.is_empty()
@@ -477,6 +505,9 @@ impl Scope {
         if let Some(pid) = self.tasks.pid {
             exists(pid)?;
             start.filters |= FILTER_TGID;
+            if self.tasks.descendants {
+                start.filters |= FILTER_CHILDREN;
+            }
             start.tgid = pid;
         }
         if let Some(tid) = self.tasks.tid {

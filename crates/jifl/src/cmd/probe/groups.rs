@@ -72,6 +72,12 @@ impl Groups {
         }))
     }
 
+    /// Of groups by a number: that number, and the hits.
+    pub fn numbers(&self) -> Vec<(i64, u64)> {
+        let number = |row: &Row| Some((row.by.first()?.1.as_i64()?, row.hits));
+        self.groups.iter().filter_map(number).collect()
+    }
+
     /// For people. bar: characters of the longest bar of a histogram.
     pub fn text(&self, bar: usize) -> String {
         let mut text = String::new();

@@ -5,6 +5,7 @@
 mod bpf;
 mod census;
 pub mod code;
+pub mod failures;
 pub mod groups;
 mod kprobe;
 mod live;

@@ -90,6 +90,18 @@ impl Asked {
         })
     }
 
+    /// Which errors a function returns: a group for each.
+    ///
+    /// # Errors
+    /// There is none: it is what others of this kind have.
+    pub fn failures() -> Result<Asked, Failure> {
+        Ok(Asked {
+            condition: Some("(long)$ret < 0 && (long)$ret > -4096".into()),
+            objects: false,
+            ..Asked::objects("error=(long)$ret")?
+        })
+    }
+
     /// The names of the parts of groups.
     pub fn labels(&self) -> Vec<&str> {
         self.parts.iter().map(|part| part.label.as_str()).collect()

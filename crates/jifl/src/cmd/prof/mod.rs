@@ -4,7 +4,7 @@
 
 mod annotate;
 mod frames;
-mod paths;
+pub mod paths;
 mod tables;
 
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //! A tree of call paths with counted values, and the forms in which it is written.
 
 pub mod base;
-mod entries;
+pub mod entries;
 pub mod folded;
 pub mod groups;
 pub mod json;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The search itself: which test comes when. mod.rs says why it ends.
+
+mod measure;
+mod refine;
+mod top;
+
+use std::time::Duration;
+
+use super::hypotheses::{Id, Thresholds, tests};
+use super::ledger::Ledger;
+use super::stacks::{Stack, Ticked};
+use super::tree::Node;
+use super::world::World;
+use crate::base::exit::Failure;
+
+/// Call paths are counted for so long.
+const PATHS: Duration = Duration::from_millis(100);
+/// Below a test that is true, a function is if it has this share of the threshold.
+const BELOW: f64 = 0.75;
+/// All that sleeps, sleeps in this function.
+const SLEEP: &str = "schedule";
+/// Functions whose processor time is that of a hypothesis.
+const ROOTS: [(Id, &str); 21] = [
+    (Id::Interrupts, "hrtimer_interrupt"),
+    (Id::Interrupts, "handle_irq_event"),
+    (Id::Interrupts, "irq_work_run_list"),
+    (Id::Interrupts, "generic_smp_call_function_single_interrupt"),
+    (Id::Interrupts, "__flush_smp_call_function_queue"),
+    (Id::Interrupts, "tasklet_action_common"),
+    (Id::Interrupts, "net_rx_action"),
+    (Id::Interrupts, "net_tx_action"),
+    (Id::Interrupts, "run_timer_softirq"),
+    (Id::Interrupts, "hrtimer_run_softirq"),
+    (Id::Interrupts, "rcu_core"),
+    (Id::Interrupts, "blk_done_softirq"),
+    (Id::Interrupts, "run_rebalance_domains"),
+    (Id::Interrupts, "sched_balance_softirq"),
+    (Id::Faults, "handle_mm_fault"),
+    (Id::Forks, "kernel_clone"),
+    (Id::Forks, "bprm_execve"),
+    (Id::Forks, "exit_mmap"),
+    (Id::Spinning, "native_queued_spin_lock_slowpath"),
+    (Id::Spinning, "queued_read_lock_slowpath"),
+    (Id::Spinning, "queued_write_lock_slowpath"),
+];
+
+/// What a search has found.
+pub struct Found {
+    /// The tests, in their order.
+    pub tests: Vec<(Id, Node)>,
+    /// What it has cost.
+    pub ledger: Ledger,
+    /// Nanoseconds of inserted code in a call.
+    pub call_ns: u64,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// Nanoseconds of translation, before functions could be looked at.
+    pub translation_ns: u64,
+    /// Why it ended before its end.
+    pub cut_short: Option<&'static str>,
+    /// Processors that did something, and tasks that slept for a reason, on average.
+    pub busy: f64,
+}
+
+/// A search.
+pub struct Walk<'a> {
+    world: &'a dyn World,
+    ledger: Ledger,
+    caller_ns: u64,
+    call_ns: u64,
+    translation_ns: u64,
+    tests: Vec<(Id, Node)>,
+    ticks: Vec<(Ticked, Stack)>,
+    sleeps: Vec<(Id, Stack)>,
+    busy: f64,
+}
+
+impl<'a> Walk<'a> {
+    /// Nothing is tested yet.
+    pub fn new(world: &'a dyn World, thresholds: &Thresholds, ledger: Ledger) -> Walk<'a> {
+        Walk {
+            world,
+            ledger,
+            caller_ns: 1,
+            call_ns: 1,
+            translation_ns: 0,
+            tests: tests(thresholds),
+            ticks: Vec::new(),
+            sleeps: Vec::new(),
+            busy: 0.0,
+        }
+    }
+
+    /// Searches.
+    ///
+    /// # Errors
+    /// Not even the first measurement could be made.
+    pub fn search(mut self) -> Result<Found, Failure> {
+        self.world.say("what a call costs here");
+        self.calibrate()?;
+        self.world.say("where tasks run");
+        self.look_at_ticks();
+        self.world.say("what tasks sleep for");
+        self.test_sleeps();
+        self.world.say("interrupts, faults, processes");
+        self.test_roots();
+        self.test_calls();
+        self.refine();
+        self.settle();
+        let elapsed_ns = self.world.now_ns();
+        Ok(Found {
+            tests: self.tests,
+            ledger: self.ledger,
+            call_ns: self.call_ns,
+            elapsed_ns,
+            translation_ns: self.translation_ns,
+            cut_short: self.world.over(),
+            busy: self.busy,
+        })
+    }
+
+    fn node(&mut self, id: Id) -> &mut Node {
+        let all = self.tests.iter_mut();
+        let mut own = all.filter(|(one, _)| *one == id).map(|(_, node)| node);
+        own.next().expect("all hypotheses are there")
+    }
+
+    /// Waits until what was spent is within the budget. A measurement can cost more than was known.
+    fn settle(&mut self) {
+        while self.ledger.share(self.world.now_ns()) > self.ledger.budget {
+            if self.world.over().is_some() {
+                return;
+            }
+            self.world.pause(Duration::from_millis(100));
+        }
+    }
+}

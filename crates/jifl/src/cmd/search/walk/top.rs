@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hypotheses: what is measured for each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{BELOW, PATHS, ROOTS, SLEEP, Walk};
+use crate::cmd::search::hypotheses::Id;
+use crate::cmd::search::stacks::{Frame, Stack, frames, reason, ticked};
+use crate::cmd::search::tree::{Judge, Node, TRIES, Unit};
+use crate::cmd::search::vitals::Vitals;
+use crate::cmd::search::world::Sleeper;
+use crate::cmd::stat::sheet::Row;
+use crate::kernel::{errno, syscalls};
+use crate::session::scope::Tasks;
+
+/// The clock's interrupt comes here on each processor that does something.
+const CLOCK: &str = "update_process_times";
+/// What /proc counts is read from here on in the time of a measurement.
+const LATE: Duration = Duration::from_millis(350);
+/// System calls whose errors are looked at.
+const FAILING: usize = 2;
+/// The functions that have the results of system calls whose handlers jump to them.
+const FUNCTIONS: [(&str, &str); 8] = [
+    ("read", "vfs_read"),
+    ("write", "vfs_write"),
+    ("pread64", "vfs_read"),
+    ("openat", "do_sys_openat2"),
+    ("recvfrom", "__sys_recvfrom"),
+    ("sendto", "__sys_sendto"),
+    ("futex", "do_futex"),
+    ("connect", "__sys_connect"),
+];
+/// A call of less bytes is small.
+const SMALL_BYTES: f64 = 512.0;
+
+impl Walk<'_> {
+    /// What the clock's interrupts find. It says where to look: what is found there is measured.
+    pub(super) fn look_at_ticks(&mut self) {
+        let (by, members) = match self.world.process() {
+            None => ("stack,str(current->comm,16)", None),
+            Some(root) => ("stack,current->tgid", Some(root)),
+        };
+        // What /proc counts is read in the same time: in it the search itself does little.
+        let (world, mut vitals) = (self.world, Vec::new());
+        let mut beside = |elapsed: u64| {
+            if vitals.is_empty() || elapsed >= LATE.as_nanos() as u64 {
+                vitals.truncate(1);
+                vitals.push((world.now_ns(), world.vitals()));
+            }
+        };
+        // Interrupts are of no task: those of a process are chosen here.
+        let function = format!("fn:{CLOCK}");
+        let seen = self.about_beside(&function, by, Tasks::default(), &mut beside);
+        if let Ok([first, last]) = <[_; 2]>::try_from(vitals) {
+            self.test_vitals(&first, &last);
+        }
+        let Ok(seen) = seen else {
+            return;
+        };
+        let vitals = members.map(|root| (root, self.world.vitals()));
+        let all: u64 = seen.counted.times.iter().map(|time| time.calls).sum();
+        // Of processors that are idle the clock stands still: a tick is a part of the time of one.
+        for row in &seen.rows {
+            let [stack, who] = row.keys.shown.as_slice() else {
+                continue;
+            };
+            let who = who.trim_matches('"').to_owned();
+            if let Some((root, vitals)) = &vitals
+                && !who
+                    .parse()
+                    .is_ok_and(|pid: i32| vitals.members(*root).contains(&pid))
+            {
+                continue;
+            }
+            let (what, frames) = ticked(&frames(stack));
+            let calls = seen.time(row).calls;
+            let value = calls as f64 / all.max(1) as f64;
+            self.ticks.push((what, Stack { frames, who, value }));
+        }
+    }
+
+    /// What /proc says of processors.
+    pub(super) fn test_vitals(
+        &mut self,
+        (from, before): &(u64, Vitals),
+        (to, after): &(u64, Vitals),
+    ) {
+        let elapsed = to.saturating_sub(*from).max(1) as f64;
+        let (system, user) = after.since(before);
+        let (system, user) = (system as f64 / elapsed, user as f64 / elapsed);
+        self.busy += system + user;
+        self.node(Id::Cpu).decide(system);
+        let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 * 1e9 / elapsed;
+        let forks = rate(before.forks, after.forks);
+        let faults = rate(before.faults, after.faults);
+        self.node(Id::Forks).objects = vec![format!("{forks:.0} processes a second")];
+        self.node(Id::Faults).objects = vec![format!("{faults:.0} faults a second")];
+        if self.world.process().is_some() {
+            self.node(Id::Kthread)
+                .leave("threads of the kernel are of no process");
+            return;
+        }
+        let busiest = after.busiest_thread(before);
+        let value = busiest.map_or(0.0, |(_, _, ns)| ns as f64 / elapsed);
+        let who = busiest.map(|(pid, task, _)| format!("{} ({pid})", task.comm));
+        let node = self.node(Id::Kthread);
+        node.decide(value);
+        node.objects.extend(who.filter(|_| node.holds()));
+    }
+
+    /// Why tasks sleep.
+    pub(super) fn test_sleeps(&mut self) {
+        let reasons = [Id::Locks, Id::Disk, Id::Sync, Id::Network, Id::Delays];
+        let mut judges: BTreeMap<Id, Judge> = BTreeMap::new();
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            match self.sleeps() {
+                Ok(sleeps) => self.sleeps = sleeps,
+                Err(failure) => {
+                    why = failure;
+                    break;
+                }
+            }
+            let mut more = false;
+            for id in reasons {
+                let own = self.sleeps.iter().filter(|(one, _)| *one == id);
+                let value = own.map(|(_, stack)| stack.value).sum();
+                let threshold = self.node(id).threshold;
+                let judge = judges.entry(id).or_default();
+                judge.add(value);
+                more |= judge.needs_more(threshold);
+            }
+            if !more {
+                break;
+            }
+        }
+        for id in reasons {
+            match judges.get(&id) {
+                Some(judge) => {
+                    let value = judge.value();
+                    self.busy += value;
+                    self.node(id).decide(value);
+                }
+                None => self.node(id).leave(why.clone()),
+            }
+        }
+    }
+
+    /// Where tasks sleep, and how many.
+    pub(super) fn sleeps(&mut self) -> Result<Vec<(Id, Stack)>, String> {
+        let is_of_process = self.world.process().is_some();
+        let own = |one: Sleeper| {
+            // The same as stacks from `schedule` have it: without that.
+            let inner = |frame: &Frame| ![SLEEP, "__schedule"].contains(&frame.function.as_str());
+            let frames: Vec<Frame> = one
+                .frames
+                .iter()
+                .filter(|one| inner(one))
+                .cloned()
+                .collect();
+            (reason(&frames, is_of_process), frames, one)
+        };
+        // Sleep that began before the session has no stack there. Who sleeps is looked at until it
+        // does not any more.
+        let before = self.world.sleepers().into_iter();
+        let before = before.map(|(tid, one)| (tid, own(one)));
+        let mut asleep: Vec<_> = before
+            .filter(|(_, (id, ..))| *id != Id::Idle)
+            .map(|(tid, (id, frames, one))| (tid, id, frames, one, 0, true))
+            .collect();
+        let by = "stack,str(current->comm,16)";
+        let world = self.world;
+        let function = format!("fn:{SLEEP}");
+        let tasks = self.tasks();
+        let seen = self.about_beside(&function, by, tasks, &mut |elapsed| {
+            for (tid, _, _, one, until, sleeps) in asleep.iter_mut().filter(|one| one.5) {
+                match world.sleeper(*tid).as_ref() == Some(one) {
+                    true => *until = elapsed,
+                    false => *sleeps = false,
+                }
+            }
+        })?;
+        let mut all = Vec::new();
+        for (row, value) in seen.ranked(|time| time.blocked_ns) {
+            if let [stack, who] = row.keys.shown.as_slice() {
+                let frames = frames(stack);
+                let who = who.trim_matches('"').to_owned();
+                let stack = Stack { frames, who, value };
+                all.push((reason(&stack.frames, is_of_process), stack));
+            }
+        }
+        for (_, id, frames, one, until, _) in asleep {
+            let value = until as f64 / seen.elapsed();
+            let who = one.who;
+            all.push((id, Stack { frames, who, value }));
+        }
+        Ok(all)
+    }
+
+    /// What interrupts, faults and new processes take.
+    pub(super) fn test_roots(&mut self) {
+        let is_of_process = self.world.process().is_some();
+        let ids = [Id::Interrupts, Id::Faults, Id::Forks, Id::Spinning];
+        let roots = ROOTS
+            .iter()
+            .filter(|(id, _)| !is_of_process || *id != Id::Interrupts);
+        let words: Vec<String> = roots.map(|(_, name)| format!("fn:{name}")).collect();
+        let mut judges: BTreeMap<Id, Judge> = BTreeMap::new();
+        let mut last = None;
+        for _ in 0..TRIES {
+            let seen = match self.times(&words, self.tasks()) {
+                Ok(seen) => seen,
+                Err(why) => {
+                    if last.is_none() {
+                        ids.iter().for_each(|id| self.node(*id).leave(why.clone()));
+                        return;
+                    }
+                    break;
+                }
+            };
+            let mut more = false;
+            for id in ids {
+                let own = ROOTS.iter().filter(|(one, _)| *one == id);
+                let value = own
+                    .map(|(_, name)| seen.of(name, None, |time| time.cpu_ns))
+                    .sum();
+                let threshold = self.node(id).threshold;
+                let judge = judges.entry(id).or_default();
+                judge.add(value);
+                more |= judge.needs_more(threshold);
+            }
+            last = Some(seen);
+            if !more {
+                break;
+            }
+        }
+        for (id, judge) in judges {
+            self.node(id).decide(judge.value());
+        }
+        if is_of_process {
+            self.node(Id::Interrupts)
+                .leave("interrupts are of no process");
+        }
+        let Some(seen) = last else { return };
+        for id in ids {
+            if !self.node(id).holds() {
+                continue;
+            }
+            let threshold = self.node(id).threshold * BELOW;
+            for (row, value) in seen.ranked(|time| time.cpu_ns) {
+                let own = (id, row.function.as_str());
+                if value >= threshold && ROOTS.contains(&own) {
+                    let mut node = Node::new(&row.shown(), "its time", Unit::Processors, threshold);
+                    node.decide(value);
+                    self.node(id).children.push(node);
+                }
+            }
+        }
+    }
+
+    /// Errors of the system calls that are made often.
+    fn test_failures(&mut self, calls: &[(String, u64)], rate: impl Fn(u64) -> f64) {
+        if self.world.process().is_some() {
+            self.node(Id::Retries)
+                .leave("errors are counted for the whole machine only");
+            return;
+        }
+        let threshold = self.node(Id::Retries).threshold;
+        let mut often: Vec<&(String, u64)> = calls.iter().collect();
+        often.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+        often.retain(|(_, calls)| rate(*calls) >= threshold);
+        let mut all = 0.0;
+        for (name, calls) in often.into_iter().take(FAILING) {
+            let known = FUNCTIONS.iter().find(|(own, _)| own == name);
+            let handler = || format!("__x64_sys_{}", syscalls::handler(name));
+            let function = known.map_or_else(handler, |(_, function)| (*function).to_owned());
+            let mut node = Node::new(&function, "calls of it that fail", Unit::Rate, threshold);
+            match self.world.failures(&format!("fn:{function}"), PATHS) {
+                Ok(errors) => {
+                    let failing: f64 = errors.iter().map(|(_, rate)| rate).sum();
+                    let window = PATHS.as_secs_f64();
+                    // A program at a return costs what one at an entry does.
+                    self.ledger
+                        .spend((rate(*calls) * window) as u64, self.caller_ns);
+                    all = f64::max(all, failing);
+                    node.decide(failing);
+                    let named = errors.iter().take(2);
+                    let named =
+                        named.map(|(error, rate)| format!("{rate:.0} {}", errno::name(-error)));
+                    let named: Vec<String> = named.collect();
+                    if !named.is_empty() {
+                        node.objects
+                            .push(format!("by the second {}", named.join(", ")));
+                    }
+                }
+                Err(failure) => node.leave(failure.message),
+            }
+            self.node(Id::Retries).children.push(node);
+        }
+        self.node(Id::Retries).decide(all);
+    }
+
+    /// Calls of system calls.
+    pub(super) fn test_calls(&mut self) {
+        self.node(Id::Retries)
+            .leave("the kernel does not compute much");
+        if !self.node(Id::Cpu).holds() {
+            self.node(Id::Calls)
+                .leave("the kernel does not compute much");
+            return;
+        }
+        self.world.say("how many system calls");
+        let counts = match self.world.calls(PATHS) {
+            Ok(counts) => counts,
+            Err(failure) => {
+                self.node(Id::Calls).leave(failure.message);
+                return;
+            }
+        };
+        self.ledger.spend(counts.entries, self.call_ns);
+        let rate = |calls: u64| calls as f64 * 1e9 / counts.elapsed_ns.max(1) as f64;
+        let first = counts.calls.iter().max_by_key(|(_, calls)| *calls).cloned();
+        let (name, calls) = first.unwrap_or_default();
+        self.node(Id::Calls).decide(rate(calls));
+        self.test_failures(&counts.calls, rate);
+        if !self.node(Id::Calls).holds() {
+            return;
+        }
+        let threshold = self.node(Id::Calls).threshold;
+        let mut node = Node::new(&format!("sys:{name}"), "calls of it", Unit::Rate, threshold);
+        node.decide(rate(calls));
+        let function = match name.as_str() {
+            "read" | "pread64" => "vfs_read",
+            "write" | "pwrite64" => "vfs_write",
+            _ => {
+                self.node(Id::Calls).children.push(node);
+                return;
+            }
+        };
+        // Of calls that read and write, the size says whether they do little.
+        if let Ok(seen) = self.about(
+            &format!("fn:{function}"),
+            "count,caller,file->f_path",
+            self.tasks(),
+        ) {
+            let size = |row: &Row| row.keys.values.first().and_then(serde_json::Value::as_f64);
+            let (mut bytes, mut calls) = (0.0, 0.0);
+            let ranked = seen.ranked(|time| time.calls);
+            for (row, rate) in &ranked {
+                bytes += size(row).unwrap_or(0.0) * rate;
+                calls += rate;
+            }
+            let mean = bytes / f64::max(calls, f64::MIN_POSITIVE);
+            let mut child = Node::new(function, "its calls, by their bytes", Unit::Rate, threshold);
+            child.decide(rate_of(&ranked));
+            if let Some((row, _)) = ranked.first() {
+                let site = row.keys.shown.get(1).and_then(|site| Frame::parse(site));
+                child.line = site.and_then(|site| self.world.line(&site));
+                child.site = row.keys.shown.get(1).cloned();
+                child.objects = vec![format!("{mean:.0} bytes a call")];
+                child
+                    .objects
+                    .extend(row.keys.shown.get(2).map(|file| format!("file {file}")));
+            }
+            if mean > SMALL_BYTES {
+                self.node(Id::Calls).leave(format!(
+                    "{name} has {mean:.0} bytes a call: that is not little"
+                ));
+                return;
+            }
+            node.children.push(child);
+        }
+        self.node(Id::Calls).children.push(node);
+    }
+}
+
+fn rate_of(ranked: &[(&Row, f64)]) -> f64 {
+    // Values are by the nanosecond.
+    ranked.iter().map(|(_, value)| value).sum::<f64>() * 1e9
+}
