@@ -17,8 +17,8 @@ mod show;
 use base::exit::Failure;
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, flight, generate, list, lock,
-    mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report, search, serve,
-    stat, status, top, trace, vm, why,
+    mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report, search,
+    serve, stat, status, top, trace, vm, why,
 };
 use show::output;
 
