@@ -113,8 +113,10 @@ def places(offset):
     words = {"jifl probe, counter at the entry": [f"fn:{FUNCTION}"],
              "jifl probe, counter at the place": [f"fn:{FUNCTION}+{offset:#x}"],
              "jifl probe, counters at both": [f"fn:{FUNCTION}", f"fn:{FUNCTION}+{offset:#x}"],
-             "jifl probe --record, six registers": [f"fn:{FUNCTION}+{offset:#x}", "--record", "rdi,rsi,rdx,rcx,r8,r9",
-                                                    "-f", "ndjson"]}
+             "jifl probe --record, 72 bytes": [f"fn:{FUNCTION}+{offset:#x}", "--record", "rdi", "-f", "ndjson"],
+             "jifl probe --record, three registers": [f"fn:{FUNCTION}+{offset:#x}", "--record", "rdi,rsi,rdx", "-f", "ndjson"],
+             "jifl probe --record, seven registers": [f"fn:{FUNCTION}+{offset:#x}", "--record", "rdi,rsi,rdx,rcx,r8,r9,rsp",
+                                                      "-f", "ndjson"]}
     for name, places_ in words.items():
         row(name, bench("jifl", "probe", *places_, "-o", "/tmp/probed", "--"))
     good("the plugin comes", "jifl", "load", MODULES / "gtod.ko")
@@ -164,7 +166,9 @@ def program(*_):
     entry, both = ADDED["jifl probe, counter at the entry"], ADDED["jifl probe, counters at both"]
     check("a counter with its door: at most 18", 0 < entry <= 18, ADDED)
     check("a counter where the door is: at most 2", both - entry <= 2, ADDED)
-    check("a record: less than the kernel's", ADDED["jifl probe --record, six registers"] <
+    check("a record of 72 bytes: less than an optimised kprobe that does nothing",
+          ADDED["jifl probe --record, 72 bytes"] < ADDED["kprobe, optimised"], ADDED)
+    check("a record of seven values: less than the kernel's", ADDED["jifl probe --record, seven registers"] <
           ADDED["ftrace event, a kprobe with seven values"], ADDED)
     same("no session is left", status()["sessions"], [])
     same("the module has nothing to say", complaints(), [])
