@@ -20,12 +20,13 @@ door at an entry is told: there the session's hits are the kprobe's and what tha
 """
 
 import json
+import os
 import random
 from pathlib import Path
 
 from contexts import CONTEXTS, MODULE, call
 from lib import Device, check, complaints, figure, kernel_log, log_mark, main, run, same, status
-from reached import Load, Names, hits, instructions, reached, start_places
+from reached import OWN, Load, Names, hits, instructions, reached, start_places
 
 TRACING = Path("/sys/kernel/tracing")
 PLACES, ENTRIES, PARTS = 500, 100, ("files", "channels", "tasks", "scheduling")
@@ -35,7 +36,7 @@ ROUNDS = 3
 
 
 def of_contexts():
-    """Entries and instructions of the module's functions: {address: (symbol, offset)}."""
+    """Entries and instructions of the module's functions: {address: (start, symbol, offset)}."""
     end = run("jifl", "probe", "fn:contexts_* insn", "--list", "--yes", "-f", "json")
     every = json.loads(end.stdout)["list"]
     entries = {int(one["function"], 16): one["place"].partition("@")[0] for one in every}
@@ -53,17 +54,23 @@ class Kprobes:
 
     def __init__(self, places):
         self.places = []
-        with open(TRACING / "kprobe_events", "a") as f:
-            for address, (start, name, offset) in places.items():
-                try:
-                    f.write(f"p:crowd/at_{address:x} {name}+{offset:#x}\n")
-                    f.flush()
-                    self.places.append(address)
-                except OSError:
-                    pass
+        for address, (_, name, offset) in places.items():
+            if self.add(f"p:crowd/at_{address:x} {name}+{offset:#x}"):
+                self.places.append(address)
         (TRACING / "events/crowd/enable").write_text("1")
-        (TRACING / "kprobe_events").open("a").write(f"p:crowd_reader/reader {READER}+{reader_offset()} name=+0(%si):ustring\n")
+        check("the event that reads a string", self.add(f"p:crowd_reader/reader {READER}+{reader_offset():#x} name=+0(%si):ustring"))
         (TRACING / "events/crowd_reader/enable").write_text("1")
+
+    @staticmethod
+    def add(line):
+        """Whether the kernel takes the event."""
+        fd = os.open(TRACING / "kprobe_events", os.O_WRONLY | os.O_APPEND)
+        try:
+            return os.write(fd, f"{line}\n".encode()) > 0
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
 
     def hits(self):
         """(hits, missed) of each, in their order."""
@@ -151,6 +158,8 @@ def crowd(seed):
     native = {part: load.turn(part) for part in PARTS}
     names = Names()
     places = chosen(load, seed)
+    # The session has kprobes, as the events have.
+    OWN.write_text("4294967295")
     kprobes = Kprobes(places)
     of = {}
     for address in kprobes.places:

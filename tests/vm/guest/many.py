@@ -9,14 +9,14 @@ own.
 """
 
 import json
+import os
 import re
 import time
 from pathlib import Path
 
 from lib import Device, check, complaints, figure, main, run, same, status
-from reached import start_places
+from reached import OWN, start_places
 
-OWN = Path("/sys/module/jifl/parameters/own_breakpoints")
 TRACING = Path("/sys/kernel/tracing")
 PLACES, PATTERNS = 50_000, ("fn:tcp_* insn", "fn:ip_* insn", "fn:udp_* insn", "fn:sock_* insn")
 # The kernel waits for a grace period in these; each that is there has a kprobe.
@@ -27,6 +27,16 @@ def memory():
     """Bytes of the kernel's slabs, of vmalloc, and of processors."""
     words = dict(re.findall(r"^(\w+): +(\d+) kB", Path("/proc/meminfo").read_text(), re.M))
     return 1024 * sum(int(words[name]) for name in ("Slab", "VmallocUsed", "Percpu"))
+
+
+def add_event(line):
+    """Not each kernel has each of these functions."""
+    fd = os.open(TRACING / "kprobe_events", os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, f"{line}\n".encode())
+    except OSError:
+        pass
+    os.close(fd)
 
 
 def waits():
@@ -47,13 +57,11 @@ def places():
 
 
 def many():
+    # The lists ask the module, which sets breakpoints for that.
     OWN.write_text("1000")
     of = places()
     for name in WAITS:
-        try:
-            (TRACING / "kprobe_events").open("a").write(f"p:many/{name} {name}\n")
-        except OSError:
-            pass    # one of another configuration
+        add_event(f"p:many/{name} {name}")
     (TRACING / "events/many/enable").write_text("1")
     with Device() as device:
         # The module leaves out what cannot be a place. Its words for these are known then.

@@ -35,15 +35,13 @@ from collections import Counter
 from pathlib import Path
 
 from lib import Device, add, check, complaints, figure, main, same
-from reached import PARTS, PROFILE, Load, Names, hits, instructions, reached, start_places, system_calls
+from reached import OWN, PARTS, PROFILE, Load, Names, hits, instructions, reached, start_places, system_calls
 
 # Instructions that have a counter at a time, by what their breakpoints are: the module's own, or
 # kprobes, which take much longer.
 BATCH = {True: 10000, False: 200}
 # The same where functions have no door.
 WITHOUT_DOOR = 1500
-# Sessions with more places have breakpoints of the module's own.
-OWN = Path("/sys/module/jifl/parameters/own_breakpoints")
 # Functions without a door are entered by jumps in place.
 JUMPS = Path("/sys/module/jifl/parameters/jumps")
 
