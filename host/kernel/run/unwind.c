@@ -158,14 +158,15 @@ static unsigned int level(void)
  */
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], saved);
 
-void jifl_unwind_keep(struct pt_regs *outer)
+/* Of these registers only r10 and cs are ever written, and cs is always the same. */
+u64 jifl_unwind_keep(void)
 {
-	*outer = *this_cpu_ptr(&saved[level()]);
+	return this_cpu_ptr(saved)[level()].r10;
 }
 
-void jifl_unwind_give_back(const struct pt_regs *outer)
+void jifl_unwind_give_back(u64 outer)
 {
-	*this_cpu_ptr(&saved[level()]) = *outer;
+	this_cpu_ptr(saved)[level()].r10 = outer;
 }
 
 static void show_saved(struct unwind_state *state)

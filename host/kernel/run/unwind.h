@@ -3,18 +3,19 @@
 #ifndef JIFL_HOST_UNWIND_H
 #define JIFL_HOST_UNWIND_H
 
+#include <linux/types.h>
+
 /*
  * The original of a return address: of the call, or what is behind it. The address itself if it is
  * not in the code cache. Any context.
  */
 unsigned long jifl_unwind_original(unsigned long addr);
-struct pt_regs;
 /*
  * Around a walk of the module's own that may stand inside another one of the same context: keeps
  * what that one has. Any context, interrupts off.
  */
-void jifl_unwind_keep(struct pt_regs *outer);
-void jifl_unwind_give_back(const struct pt_regs *outer);
+u64 jifl_unwind_keep(void);
+void jifl_unwind_give_back(u64 outer);
 int jifl_unwind_init(void);
 void jifl_unwind_exit(void);
 

@@ -32,7 +32,8 @@
  *
  * Why no function is called inside another one of the same CPU and level: a function without a
  * guard is a leaf: no call stands in it, and no jump out of it (jifl_engine_inlines). A copy that
- * has no room for it calls it as it is, with interrupts on, and it is a leaf there, too. Any other
+ * has no room for it calls it as it is, with interrupts on, and it is a leaf there, too. So does
+ * each copy where the function is given all registers: it is not inlined then. Any other function
  * is called by jifl_probe_guarded, or by the handler. Both do so with interrupts off, and as code
  * of the module (jifl_own_begin): what the function calls passes its door, and natively meets the
  * handler, which does not call. So there is no recursion.
@@ -89,11 +90,10 @@ static void jifl_probe_guarded(const struct jifl_probe_call *call, u64 a, u64 b,
 			       u64 e)
 {
 	const unsigned long before = native_save_fl(), flags = jifl_own_irq_save();
-	struct pt_regs outer;
+	const u64 outer = jifl_unwind_keep();
 
-	jifl_unwind_keep(&outer);
 	((jifl_probe_fn)(unsigned long)call->fn)(a, b, c, d, e, 0);
-	jifl_unwind_give_back(&outer);
+	jifl_unwind_give_back(outer);
 	jifl_own_irq_restore(flags);
 	/* A place may stand where the kernel accesses user memory. The function has ended that. */
 	if (before & X86_EFLAGS_AC)
@@ -104,10 +104,10 @@ int jifl_probe_guard(struct jifl_probe_call *call)
 {
 	struct ir_insert *ins = &call->insert;
 	const unsigned long cookie = jifl_host_lock();
-	const bool inlined = !ir_insert_context(ins) && jifl_engine_inlines(ins->fn);
+	const bool is_leaf = jifl_engine_inlines(ins->fn);
 
 	jifl_host_unlock(cookie);
-	if (inlined || call->fn)
+	if (is_leaf || call->fn)
 		return 0;
 	if (ins->nargs == IR_CALL_ARGS)
 		return -E2BIG;
@@ -259,7 +259,7 @@ void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs
 	/* The kernel says where the int3 ends. */
 	const unsigned long ip = regs->ip;
 	const struct ir_fetch *context;
-	struct pt_regs outer;
+	u64 outer;
 
 	if (READ_ONCE(place->stopped) || JIFL_HOST_PLANTED(natives_uncalled) ||
 	    !jifl_probe_holds(&call->insert, regs))
@@ -276,9 +276,9 @@ void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs
 	context = ir_insert_context(&call->insert);
 	regs->ip = context ? (long)context->disp : place->address;
 	jifl_own_begin();
-	jifl_unwind_keep(&outer);
+	outer = jifl_unwind_keep();
 	jifl_probe_call_fn(call, regs, taken);
-	jifl_unwind_give_back(&outer);
+	jifl_unwind_give_back(outer);
 	jifl_own_end();
 	regs->ip = ip;
 }

@@ -157,12 +157,11 @@ int jifl_peek_is(u64 address, const char *string, u32 len)
 static u32 jifl_peek_frames(struct pt_regs *regs, u64 *frames, u32 max)
 {
 	struct unwind_state state;
-	struct pt_regs outer;
 	unsigned long address;
 	u32 n = 0;
-
 	/* The code of the place may itself be a callback of somebody's walk. */
-	jifl_unwind_keep(&outer);
+	const u64 outer = jifl_unwind_keep();
+
 	/* The first frame is that of the caller. */
 	for (unwind_start(&state, current, regs, NULL);
 	     !unwind_done(&state) && n < max; unwind_next_frame(&state)) {
@@ -171,7 +170,7 @@ static u32 jifl_peek_frames(struct pt_regs *regs, u64 *frames, u32 max)
 			break;
 		frames[n++] = jifl_unwind_original(address);
 	}
-	jifl_unwind_give_back(&outer);
+	jifl_unwind_give_back(outer);
 	return n;
 }
 

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The table of djprobe's paper, with today's peers."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.turn(0))
+def test_gtod(kernel, show):
+    """In a machine whose clock counts instructions."""
+    harness.build_module("plugins/gtod.c")
+    modules = harness.build_module("modules/gtod_peers.c")
+    program = harness.compile_program("gtodbench", "-O2", "-static")
+    fentry = harness.compile_program("fentry")
+    harness.guest("gtod", program, modules, fentry, kernel=kernel, icount=True, timeout=300, show=show)
