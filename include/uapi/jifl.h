@@ -344,7 +344,8 @@ struct jifl_start {
 	__u32 bad_action;		/* out, with EBADRQC: index of the program */
 	__u32 bad_op;			/* out, with EBADRQC: index of the op in it */
 	__u64 counters;			/* in: user pointer to ncounters struct jifl_counter */
-	__u32 bad_counter;		/* out, with ENXIO: index of what is not there */
+	/* Out, with ENXIO, ENOSPC: index of what is not there, what processors have no room for. */
+	__u32 bad_counter;
 	__u32 reserved;			/* 0 */
 };
 
@@ -864,13 +865,50 @@ struct jifl_hits {
 #define JIFL_COUNTERS_MAX	4
 #define JIFL_COUNTER_NAME_MAX	64
 
+/* In jifl_counter.kind. */
+enum jifl_counter_kind {
+	JIFL_COUNTER_TRACEPOINT = 1,	/* how often the task has come to `tracepoint` */
+	/* 8 bytes of the kernel's own data, at `value`. They are a number that anybody changes. */
+	JIFL_COUNTER_VARIABLE = 2,
+	/*
+	 * Those that each processor has: what it counts while the task runs on it counts for the
+	 * task. Data that the kernel itself has for each processor: `type` is its bytes, 4 or 8,
+	 * `value` is how far behind the first of all such data it is.
+	 */
+	JIFL_COUNTER_PROCESSOR = 3,
+	JIFL_COUNTER_VMSTAT = 4,	/* an event of /proc/vmstat: `value` of vm_event_item */
+	/*
+	 * A number of /proc/net/snmp or netstat, of the caller's network namespace: `type` is
+	 * enum jifl_counter_snmp, `value` is its place in the kernel's array.
+	 */
+	JIFL_COUNTER_SNMP = 5,
+	JIFL_COUNTER_PERF = 6,		/* perf_event_attr.type and .config: `type`, `value` */
+	JIFL_COUNTER_KINDS		/* above all of them */
+};
+
+/* In jifl_counter.type of JIFL_COUNTER_SNMP, by the names in the files. */
+enum jifl_counter_snmp {
+	JIFL_COUNTER_IP = 0,		/* Ip and IpExt */
+	JIFL_COUNTER_TCP = 1,
+	JIFL_COUNTER_TCP_EXT = 2,
+	JIFL_COUNTER_UDP = 3,
+	JIFL_COUNTER_UDP_LITE = 4,
+	JIFL_COUNTER_SNMPS		/* above all of them */
+};
+
 /* In jifl_start.counters: a number that only grows. */
 struct jifl_counter {
-	/* Of a tracepoint of the kernel itself: how often the task has come to it; or empty. */
-	char tracepoint[JIFL_COUNTER_NAME_MAX];
-	/* Else of 8 bytes of the kernel's own data, which are a number that anybody changes. */
-	__u64 variable;
+	char tracepoint[JIFL_COUNTER_NAME_MAX]; /* of the kernel itself; of others empty */
+	__u32 kind;			/* enum jifl_counter_kind */
+	__u32 type;			/* as kind has it; else 0 */
+	__u64 value;			/* as kind has it; else 0 */
 };
+
+/*
+ * In jifl_time.counted: it is not known, because a processor could not count it all the time. So it
+ * is of JIFL_COUNTER_PERF when processors come, or go.
+ */
+#define JIFL_COUNTED_UNKNOWN	0xffffffffffffffffull
 
 /*
  * An entry of JIFL_KIND_TIMES, one for each target, in their order. The times are those of all

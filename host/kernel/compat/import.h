@@ -95,6 +95,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(OPTIONAL, alternatives_text_reserved) \
 	X(OPTIONAL, search_exception_tables) \
 	X(OPTIONAL, perf_event_text_poke) \
+	X(OPTIONAL, perf_event_read_local) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 

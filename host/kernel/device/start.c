@@ -240,7 +240,8 @@ static int jifl_start_counters(struct jifl_session *s, const struct jifl_start *
 	s->nmeters = req->ncounters;
 	for (i = 0; i < s->nmeters; i++)
 		if (!memchr(s->meters[i].tracepoint, 0, JIFL_COUNTER_NAME_MAX) ||
-		    !*s->meters[i].tracepoint == !s->meters[i].variable)
+		    !*s->meters[i].tracepoint != (s->meters[i].kind != JIFL_COUNTER_TRACEPOINT) ||
+		    !s->meters[i].kind || s->meters[i].kind >= JIFL_COUNTER_KINDS)
 			return -EINVAL;
 	return 0;
 }

@@ -150,9 +150,11 @@ static void fill_counters(struct fuzzer *f, struct jifl_start *s)
 
 	for (i = 0; i <= JIFL_COUNTERS_MAX; i++) {
 		memset(list[i].tracepoint, one_in(f, 16) ? 'x' : 0, sizeof(list[i].tracepoint));
-		if (one_in(f, 2))
+		list[i].kind = one_in(f, 16) ? odd_value(f) : 1 + below(f, JIFL_COUNTER_KINDS);
+		if (one_in(f, 16) || list[i].kind == JIFL_COUNTER_TRACEPOINT)
 			strcpy(list[i].tracepoint, "sched_switch");
-		list[i].variable = one_in(f, 2) ? 0 : edge_value(f) - 8 * below(f, 2);
+		list[i].type = one_in(f, 16) ? odd_value(f) : below(f, 10);
+		list[i].value = one_in(f, 2) ? below(f, 200) : edge_value(f) - 8 * below(f, 2);
 	}
 	s->ncounters = one_in(f, 16) ? odd_value(f) : below(f, JIFL_COUNTERS_MAX + 2);
 	s->counters = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;

@@ -312,15 +312,57 @@ pub const COUNTERS_MAX: usize = 4;
 /// Room for a tracepoint's name, with the NUL behind it.
 pub const COUNTER_NAME_MAX: usize = 64;
 
+/// In [`Counter::kind`]: how often the task has come to a tracepoint.
+pub const COUNTER_TRACEPOINT: u32 = 1;
+/// In [`Counter::kind`]: 8 bytes of the kernel's data.
+pub const COUNTER_VARIABLE: u32 = 2;
+/// In [`Counter::kind`]: 4 or 8 bytes that the kernel has for each processor.
+pub const COUNTER_PROCESSOR: u32 = 3;
+/// In [`Counter::kind`]: an event of /proc/vmstat.
+pub const COUNTER_VMSTAT: u32 = 4;
+/// In [`Counter::kind`]: a number of /proc/net/snmp or netstat.
+pub const COUNTER_SNMP: u32 = 5;
+/// In [`Counter::kind`]: what perf counts.
+pub const COUNTER_PERF: u32 = 6;
+/// In [`Counter::type_`] of [`COUNTER_SNMP`]: Ip and IpExt.
+pub const COUNTER_IP: u32 = 0;
+/// In [`Counter::type_`] of [`COUNTER_SNMP`]: Tcp.
+pub const COUNTER_TCP: u32 = 1;
+/// In [`Counter::type_`] of [`COUNTER_SNMP`]: TcpExt.
+pub const COUNTER_TCP_EXT: u32 = 2;
+/// In [`Counter::type_`] of [`COUNTER_SNMP`]: Udp.
+pub const COUNTER_UDP: u32 = 3;
+/// In [`Counter::type_`] of [`COUNTER_SNMP`]: UdpLite.
+pub const COUNTER_UDP_LITE: u32 = 4;
+
 /// `struct jifl_counter`: a number that only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counter {
-    /// Of a tracepoint: how often the task has come to it; or empty.
+    /// Of a tracepoint its name; else empty.
     pub tracepoint: [u8; COUNTER_NAME_MAX],
-    /// Else the address of 8 bytes of the kernel's data.
-    pub variable: u64,
+    /// `COUNTER_*`.
+    pub kind: u32,
+    /// As the kind has it; else 0.
+    pub type_: u32,
+    /// As the kind has it; else 0.
+    pub value: u64,
 }
+
+impl Counter {
+    /// One without a name.
+    pub fn new(kind: u32, type_: u32, value: u64) -> Counter {
+        Counter {
+            tracepoint: [0; COUNTER_NAME_MAX],
+            kind,
+            type_,
+            value,
+        }
+    }
+}
+
+/// In [`Time::counted`]: it is not known.
+pub const COUNTED_UNKNOWN: u64 = u64::MAX;
 
 /// `struct jifl_time`: how often a function was called, and how long tasks were in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod names;
 mod objects;
 mod operators;
 mod parse;
+pub mod part;
 mod scope;
 mod show;
 mod strings;

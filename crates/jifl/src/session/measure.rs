@@ -7,9 +7,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use jifl_sys::abi::{
-    Action, Code, Counter, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT,
-    MISSES, Op, REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Status,
-    Stop, TARGET_FUNCTION, TargetSpec,
+    Action, COUNTER_PERF, COUNTER_PROCESSOR, COUNTER_SNMP, COUNTER_VARIABLE, COUNTER_VMSTAT, Code,
+    Counter, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT, MISSES, Op,
+    REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Status, Stop,
+    TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Lists, Request};
 use rustix::io::Errno;
@@ -575,7 +576,12 @@ fn refused(
              from each other (dmesg: tsc): nothing else will do",
             )
         }
-        Some(Errno::NXIO) if !session.counters.is_empty() => Failure::usage(no_counter(session)),
+        Some(Errno::NXIO) if !session.counters.is_empty() => no_counter(session),
+        Some(Errno::NOSPC) if !session.counters.is_empty() => Failure::failed(format!(
+            "{}: others have all counters of the processors: end what uses them (`perf`; the NMI \
+             watchdog: kernel.nmi_watchdog=0), or count less at once",
+            bad_counter(session).0
+        )),
         Some(Errno::NOMEM) => {
             Failure::failed("starting the session: the module got no memory for it")
         }
@@ -584,15 +590,33 @@ fn refused(
     }
 }
 
-/// Which counter is not there.
-fn no_counter(session: &Session) -> String {
-    let name = session.counters.get(session.start.bad_counter as usize);
-    let name = name.map_or("a counter", |(name, _)| name);
-    format!(
-        "{name}: the kernel itself has no such tracepoint, or no such variable of 8 bytes; \
-         /sys/kernel/tracing/available_events lists events: those of modules cannot be counted, \
-         those of syscalls are raw_syscalls:sys_enter and raw_syscalls:sys_exit"
-    )
+/// The name and the kind of the counter that the module has refused.
+fn bad_counter(session: &Session) -> (&str, u32) {
+    let bad = session.counters.get(session.start.bad_counter as usize);
+    bad.map_or(("a counter", 0), |(name, counter)| (name, counter.kind))
+}
+
+/// That a counter is not there.
+fn no_counter(session: &Session) -> Failure {
+    let (name, kind) = bad_counter(session);
+    match kind {
+        COUNTER_PERF => Failure::cannot(format!(
+            "{name}: this machine's processors do not count that: many virtual machines have no \
+             hardware counters; `perf list` has what can be counted, perf:page-faults can always"
+        )),
+        COUNTER_VMSTAT | COUNTER_SNMP => {
+            Failure::failed(format!("{name}: this kernel does not count that"))
+        }
+        COUNTER_PROCESSOR | COUNTER_VARIABLE => Failure::usage(format!(
+            "{name}: it is no number of 8 bytes of the kernel itself, and none of 4 or 8 bytes \
+             that each processor has"
+        )),
+        _ => Failure::usage(format!(
+            "{name}: the kernel itself has no such tracepoint; \
+             /sys/kernel/tracing/available_events lists events: those of modules cannot be \
+             counted, those of syscalls are raw_syscalls:sys_enter and raw_syscalls:sys_exit"
+        )),
+    }
 }
 
 /// That no function can be entered, with the reasons.

@@ -80,7 +80,7 @@ enum jifl_times_beside {
 	JIFL_TIMES_ALONE,	/* nothing */
 	JIFL_TIMES_EVENT,	/* one tracepoint's events */
 	JIFL_TIMES_VARIABLE,	/* one variable, `arg` */
-	JIFL_TIMES_SEVERAL,	/* the counters of the session, `arg` */
+	JIFL_TIMES_SEVERAL,	/* the counters of the session, `arg`; or a number of CPUs */
 	JIFL_TIMES_BESIDE,
 };
 
@@ -91,8 +91,13 @@ static __always_inline void jifl_times_count(enum jifl_times_beside beside, cons
 {
 	const struct jifl_times *several = beside == JIFL_TIMES_SEVERAL ? arg : NULL;
 	const u32 n = several ? several->ncounters : beside != JIFL_TIMES_ALONE;
+	const bool numbers = several && several->has_numbers;
+	unsigned long flags;
 	u32 i;
 
+	/* The record and the number are those of one CPU. */
+	if (numbers)
+		raw_local_irq_save(flags);
 	for (i = 0; i < n; i++) {
 		const u64 now = several ? jifl_times_counter_of(several, r, i) :
 				READ_ONCE(*(beside == JIFL_TIMES_EVENT ? &r->events[0] :
@@ -103,6 +108,8 @@ static __always_inline void jifl_times_count(enum jifl_times_beside beside, cons
 		else
 			jifl_times_sub(jifl_times_counted(row)[i], now);
 	}
+	if (numbers)
+		raw_local_irq_restore(flags);
 }
 
 /* Who reads sees by calls that it has begun, and by depth that it is done. */
@@ -192,7 +199,7 @@ static const struct {
 
 static enum jifl_times_beside jifl_times_beside(const struct jifl_times *t)
 {
-	if (t->ncounters > 1)
+	if (t->ncounters > 1 || t->has_numbers)
 		return JIFL_TIMES_SEVERAL;
 	if (!t->ncounters)
 		return JIFL_TIMES_ALONE;

@@ -234,7 +234,7 @@ static void jifl_times_objects_fill(const void *table, u32 i, void *answer)
 	static_assert(sizeof(object->name) == sizeof(cell->name.name));
 	memcpy(object->name, cell->name.name, sizeof(object->name));
 	for (k = 0; k < t->ncounters; k++)
-		object->time.counted[k] = (s64)told->counted[k] < 0 ? 0 : told->counted[k];
+		object->time.counted[k] = jifl_times_counted_as(t, k, told->counted[k]);
 }
 
 static void jifl_times_objects_rest(const void *table, struct jifl_table_read *req)

@@ -77,7 +77,8 @@ static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record 
 	row->runnable = READ_ONCE(from->runnable) + (row->depth ? r->runnable + runnable : 0);
 	for (k = 0; k < t->ncounters; k++)
 		counted[k] = READ_ONCE(jifl_times_counted(from)[k]) +
-			     (row->depth ? jifl_times_counter_of(t, r, k) : 0);
+			     (row->depth ? jifl_times_counter_off(t, r, k) +
+					   jifl_times_number_told(t, r, k) : 0);
 	if (call)
 		memcpy(call, jifl_times_call(from), sizeof(*call));
 	smp_rmb();
@@ -145,9 +146,8 @@ static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_tim
 		sum->adopted += row.adopted;
 		sum->inside += row.depth;
 	}
-	/* What does not only grow is told as 0. */
 	for (k = 0; k < t->ncounters; k++)
-		sum->counted[k] = (s64)sum->counted[k] < 0 ? 0 : sum->counted[k];
+		sum->counted[k] = jifl_times_counted_as(t, k, sum->counted[k]);
 	sum->blocked_ns = jifl_times_ns(blocked);
 	sum->runnable_ns = jifl_times_ns(runnable);
 	sum->cpu_ns = jifl_times_ns(wall - blocked - runnable);

@@ -70,10 +70,13 @@ static struct jifl_times_record *jifl_times_whose(struct jifl_times *t, struct t
 
 /* --- the hooks ------------------------------------------------------------------------------ */
 
-static void jifl_times_off(struct jifl_times_record *r, u64 now, bool runnable)
+static void jifl_times_off(const struct jifl_times *t, const struct jifl_times_cpu *cpu,
+			   struct jifl_times_record *r, u64 now, bool runnable)
 {
 	WRITE_ONCE(r->switches, r->switches + 1);
 	smp_wmb();
+	if (t->has_numbers)
+		jifl_times_number_off(t, cpu, r);
 	WRITE_ONCE(r->out, now);
 	WRITE_ONCE(r->woken, 0);
 	WRITE_ONCE(r->off, runnable ? JIFL_TIMES_RUNNABLE : JIFL_TIMES_BLOCKED);
@@ -90,10 +93,14 @@ void jifl_times_was_off(const struct jifl_times_record *r, u64 now, u64 *blocked
 		    0 : now - out - *blocked;
 }
 
-static void jifl_times_on(struct jifl_times_record *r, u64 now)
+static void jifl_times_on(const struct jifl_times *t, const struct jifl_times_cpu *cpu,
+			  struct jifl_times_record *r, u64 now)
 {
 	u64 blocked, runnable;
 
+	/* Also if it comes from a CPU that is frozen, which has not seen it leave. */
+	if (t->has_numbers)
+		jifl_times_number_on(t, cpu, r);
 	if (!r->off)
 		return;
 	jifl_times_was_off(r, now, &blocked, &runnable);
@@ -120,7 +127,8 @@ static void jifl_times_leaves(struct jifl_times *t, struct jifl_times_cpu *cpu,
 		if (r)
 			jifl_times_bury(t, r, cpu->dead, now);
 	} else if (r->task == task) {
-		jifl_times_off(r, now, preempt || !state || !READ_ONCE(task->__state));
+		jifl_times_off(t, cpu, r, now,
+			       preempt || !state || !READ_ONCE(task->__state));
 	}
 }
 
@@ -133,10 +141,12 @@ static void jifl_times_switch(void *data, bool preempt, struct task_struct *prev
 
 	if (cpu->frozen)
 		return;
+	if (t->has_numbers)
+		jifl_times_read_numbers(t, cpu);
 	jifl_times_leaves(t, cpu, prev, preempt, prev_state, now);
 	cpu->own = jifl_times_whose(t, next, cpu);
 	if (cpu->own->task)
-		jifl_times_on(cpu->own, now);
+		jifl_times_on(t, cpu, cpu->own, now);
 	if (t->begin)
 		WRITE_ONCE(cpu->task, cpu->own);
 }
@@ -206,6 +216,10 @@ static void jifl_times_find_current(void *arg)
 	struct jifl_times_cpu *cpu = this_cpu_ptr(t->cpus);
 
 	cpu->own = jifl_times_whose(t, current, cpu);
+	if (t->has_numbers) {
+		jifl_times_read_numbers(t, cpu);
+		jifl_times_number_on(t, cpu, cpu->own);
+	}
 }
 
 static void jifl_times_lead_away(struct jifl_times_cpu *cpu)
@@ -215,14 +229,17 @@ static void jifl_times_lead_away(struct jifl_times_cpu *cpu)
 	WRITE_ONCE(cpu->task, cpu->sink);
 	for (i = 0; i < JIFL_TIMES_ABOVE; i++)
 		WRITE_ONCE(cpu->above[i], cpu->sink);
-	cpu->frozen = true;
 }
 
 static void jifl_times_freeze_here(void *arg)
 {
 	const struct jifl_times *t = arg;
+	struct jifl_times_cpu *cpu = this_cpu_ptr(t->cpus);
 
-	jifl_times_lead_away(this_cpu_ptr(t->cpus));
+	jifl_times_lead_away(cpu);
+	if (t->has_numbers)
+		jifl_times_freeze_numbers(t, cpu);
+	cpu->frozen = true;
 }
 
 /* By the bits of preempt_count() above those of softirqs. */
@@ -244,7 +261,6 @@ static void jifl_times_give_own(struct jifl_times *t, unsigned int number, int i
 	cpu->dead = jifl_times_at(t, first + JIFL_TIMES_OWN_DEAD);
 	jifl_times_lead_away(cpu);
 	cpu->own = cpu->sink;
-	cpu->frozen = false;
 	for (i = 0; i < JIFL_TIMES_OWN_SINK; i++)
 		jifl_times_at(t, first + i)->used = 1;
 }
@@ -339,7 +355,7 @@ void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 ro
 	to->blocked = -(r->blocked + blocked);
 	to->runnable = -(r->runnable + runnable);
 	for (i = 0; i < t->ncounters; i++)
-		jifl_times_counted(to)[i] = -jifl_times_counter_of(t, r, i);
+		jifl_times_counted(to)[i] = -jifl_times_counter_off(t, r, i);
 	/* Its arguments are no more. The row was 0 when it began. */
 	if (t->objects)
 		*jifl_times_call(to) = (struct jifl_times_call){
@@ -353,11 +369,14 @@ void jifl_times_freeze(struct jifl_times *t)
 	cpus_read_lock();
 	on_each_cpu(jifl_times_freeze_here, t, true);
 	for_each_possible_cpu(cpu)
-		if (!cpu_online(cpu))
+		if (!cpu_online(cpu)) {
 			jifl_times_lead_away(per_cpu_ptr(t->cpus, cpu));
+			per_cpu_ptr(t->cpus, cpu)->frozen = true;
+		}
 	t->end = rdtsc();
 	jifl_times_freeze_counters(t);
 	cpus_read_unlock();
 	jifl_times_close_counters(t);
 	jifl_times_unhook(t);
+	jifl_times_close_numbers(t);
 }

@@ -17,6 +17,8 @@ struct jifl_session;
 struct jifl_splice;
 struct jifl_times;
 struct jifl_times_objects;
+struct net;
+struct perf_event;
 struct task_struct;
 struct tracepoint;
 
@@ -51,9 +53,12 @@ struct jifl_times_record {
 	u32 next;			/* of the free ones: index + 1 */
 	u32 used;			/* it is read */
 	u64 reserved;
-	/* How often the task came to the session's tracepoints, since it has the record. */
+	/*
+	 * Since it has the record, how often the task came to the session's tracepoints; of numbers
+	 * of processors how much they grew while it ran, until it was switched in (number.c).
+	 */
 	u64 events[JIFL_COUNTERS_MAX];
-	u64 reserved_too[4];		/* rows are cache lines */
+	u64 bases[JIFL_COUNTERS_MAX];	/* what the numbers of its CPU were then */
 	/*
 	 * jifl_times_row(): with counters, or objects, there are JIFL_COUNTERS_MAX words behind
 	 * each; with objects a struct jifl_times_call, too.
@@ -107,6 +112,7 @@ struct jifl_times_cpu {
 	struct jifl_times_record *own;	/* the running task's, also before the session begins */
 	u32 first;			/* index of its own records */
 	bool frozen;
+	u64 numbers[JIFL_COUNTERS_MAX];	/* of the CPU, when it last switched tasks */
 };
 
 /* What is done at a place. */
@@ -118,14 +124,27 @@ struct jifl_times_place {
 	const struct jifl_times *times;
 };
 
+/* A number that perf counts on one CPU, which alone uses it, with interrupts off. */
+struct jifl_times_meter {
+	struct perf_event *event;	/* NULL: the CPU was not there when the session began */
+	u64 last;
+	bool is_read;			/* by what this runs inside of */
+};
+
 /* One of the session's counters. */
 struct jifl_times_counter {
 	struct jifl_times *times;
 	u32 index;
-	struct tracepoint *tp;		/* NULL: a variable */
-	const u64 *variable;
+	struct tracepoint *tp;		/* NULL: none */
+	const u64 *variable;		/* NULL: none */
 	u64 last;			/* when the session had ended, `variable` is this */
 	bool hooked;
+	/* A number that each CPU has (number.c): where it is; or what perf counts. */
+	bool is_number;
+	bool is_short;			/* 4 bytes */
+	bool lost;			/* a CPU did not count it */
+	const void __percpu *cell;
+	struct jifl_times_meter __percpu *meters;
 };
 
 /* Of a session: jifl_probe.times. */
@@ -139,6 +158,8 @@ struct jifl_times {
 	size_t stride;			/* bytes of a record */
 	size_t width;			/* bytes of a row */
 	u32 ncounters;
+	bool has_numbers;		/* one of these is a number that each CPU has */
+	struct net *net;		/* whose numbers are counted, held; NULL: none's */
 	struct jifl_times_counter counters[JIFL_COUNTERS_MAX];
 	char *records;
 	/* A hash table (record.c): tasks, and the indices of their records. */
@@ -178,9 +199,9 @@ static inline struct jifl_times_call *jifl_times_call(struct jifl_times_row *row
 	return (struct jifl_times_call *)(jifl_times_counted(row) + JIFL_COUNTERS_MAX);
 }
 
-/* What a counter has now, for who writes the record. Any context. */
-static __always_inline u64 jifl_times_counter_of(const struct jifl_times *t,
-						 const struct jifl_times_record *r, u32 i)
+/* What a counter has while the record's task does not run. Any context. */
+static __always_inline u64 jifl_times_counter_off(const struct jifl_times *t,
+						  const struct jifl_times_record *r, u32 i)
 {
 	const u64 *variable = t->counters[i].variable;
 
@@ -255,6 +276,40 @@ int jifl_times_open_counters(struct jifl_times *t);
 void jifl_times_freeze_counters(struct jifl_times *t);
 /* No event is counted any more. Also if opening failed, and twice. Sleeps. */
 void jifl_times_close_counters(struct jifl_times *t);
+
+/* --- number.c -------------------------------------------------------------------------------- */
+
+/* -ENXIO: it is not there; -ENOSPC: CPUs cannot count it; -ENOMEM. Sleeps. */
+int jifl_times_open_number(struct jifl_times *t, struct jifl_times_counter *c,
+			   const struct jifl_counter *asked);
+/* Nobody asks for numbers any more. Also if opening failed, and twice. Sleeps. */
+void jifl_times_close_numbers(struct jifl_times *t);
+/* What a number of this CPU has grown by since the record's task was switched in. Irqs off. */
+u64 jifl_times_number_since(const struct jifl_times *t, const struct jifl_times_record *r, u32 i);
+/* The same of the CPU on which it runs; 0: on none. Sleeps. */
+u64 jifl_times_number_told(const struct jifl_times *t, const struct jifl_times_record *r, u32 i);
+/*
+ * The next three are for the session's CPU, which runs them with interrupts off. They are for
+ * sessions that have numbers. Reads all: tasks are switched.
+ */
+void jifl_times_read_numbers(const struct jifl_times *t, struct jifl_times_cpu *cpu);
+/* The record's task ceases to run, or begins to. */
+void jifl_times_number_off(const struct jifl_times *t, const struct jifl_times_cpu *cpu,
+			   struct jifl_times_record *r);
+void jifl_times_number_on(const struct jifl_times *t, const struct jifl_times_cpu *cpu,
+			  struct jifl_times_record *r);
+/* The CPU's records keep what they have. It is led to its sink. */
+void jifl_times_freeze_numbers(const struct jifl_times *t, struct jifl_times_cpu *cpu);
+/* A sum of a counter, as it is told. */
+u64 jifl_times_counted_as(const struct jifl_times *t, u32 i, u64 sum);
+
+/* What a counter has now, for who writes the record; with numbers, interrupts are off. */
+static __always_inline u64 jifl_times_counter_of(const struct jifl_times *t,
+						 const struct jifl_times_record *r, u32 i)
+{
+	return jifl_times_counter_off(t, r, i) +
+	       (t->counters[i].is_number ? jifl_times_number_since(t, r, i) : 0);
+}
 
 /* --- switch.c -------------------------------------------------------------------------------- */
 

@@ -119,6 +119,7 @@ static void jifl_times_close(struct jifl_session *s)
 	if (t) {
 		jifl_times_close_counters(t);
 		jifl_times_close_tasks(t);
+		jifl_times_close_numbers(t);
 		jifl_times_close_records(t);
 		jifl_times_close_objects(t);
 		kvfree(t->places);

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
+use crate::cmd::stat::counters::{PERF, VARIABLE};
 use crate::cmd::stat::function;
-use crate::cmd::stat::metric::{Metric, USUAL, VARIABLE};
+use crate::cmd::stat::metric::{Metric, USUAL};
 use crate::cmd::stat::source::Plan;
 use crate::session::filters::Filters;
 use crate::session::scope::Tasks;
@@ -160,9 +161,10 @@ impl Order {
         Ok(())
     }
 
-    /// Does it count variables of the kernel?
+    /// Does it count variables of the kernel, or what perf counts? Both tell of others.
     pub fn has_variables(&self) -> bool {
-        let of = |words: &String| words.split([',', '/']).any(|one| one.starts_with(VARIABLE));
+        let is = |one: &str| one.starts_with(VARIABLE) || one.starts_with(PERF);
+        let of = |words: &String| words.split([',', '/']).any(is);
         self.metrics.iter().any(of)
     }
 
@@ -245,7 +247,9 @@ mod tests {
         for (metrics, has) in [
             ("calls,var:jiffies_64", true),
             ("wall/var:jiffies_64", true),
+            ("calls,wall/perf:cycles", true),
             ("tracepoint:sched:sched_switch", false),
+            ("vmstat:pgfault,snmp:Tcp.InSegs", false),
         ] {
             let order = Order::parse(
                 format!(r#"{{"resources": ["fn:a"], "metrics": ["{metrics}"]}}"#).as_bytes(),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be asked of a function: figures, and ratios of two of them.
 
-use jifl_sys::abi::{COUNTERS_MAX, Time};
+use jifl_sys::abi::{COUNTED_UNKNOWN, COUNTERS_MAX, Time};
 
+use super::counters::{self, is_counter};
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::show::text::grouped;
@@ -26,6 +27,8 @@ pub enum Figure {
     Elapsed,
     /// How much this counter of the session has grown inside.
     Counter(usize),
+    /// The same of one that counts nanoseconds.
+    Clock(usize),
 }
 
 /// All figures, by their names.
@@ -88,8 +91,8 @@ impl Metric {
             known.map(|(_, figure)| *figure).ok_or_else(|| {
                 Failure::usage(format!(
                     "{word}: a metric is calls, wall, cpu, blocked, runnable, concurrency, \
-                     tracepoint:NAME or var:NAME, or a ratio of two, as wall/calls; calls/s is a \
-                     rate"
+                     tracepoint:NAME, var:NAME, perf:EVENT, vmstat:NAME or snmp:NAME, or a ratio \
+                     of two, as wall/calls; calls/s is a rate"
                 ))
             })
         };
@@ -111,6 +114,13 @@ impl Metric {
     /// Its value.
     pub fn of(&self, time: &Time) -> Value {
         let elapsed_ns = time.elapsed_ns;
+        let unknown = |figure: Figure| match figure {
+            Figure::Counter(at) | Figure::Clock(at) => time.counted[at] == COUNTED_UNKNOWN,
+            _ => false,
+        };
+        if unknown(self.figure) || self.per.is_some_and(unknown) {
+            return Value::None;
+        }
         let Some(per) = self.per else {
             return match self.figure {
                 Figure::Calls => Value::Count(time.calls),
@@ -135,28 +145,22 @@ pub fn wall(time: &Time) -> u64 {
     time.cpu_ns + time.blocked_ns + time.runnable_ns
 }
 
-/// How counters of tracepoints begin.
-pub const TRACEPOINT: &str = "tracepoint:";
-/// How counters of variables begin.
-pub const VARIABLE: &str = "var:";
-
-fn is_counter(name: &str) -> bool {
-    name.starts_with(TRACEPOINT) || name.starts_with(VARIABLE)
-}
-
 /// The counter of that name; each is counted once.
 fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
     let known = counters.iter().position(|one| one == name);
     let at = known.unwrap_or(counters.len());
     if at == COUNTERS_MAX {
         return Err(Failure::usage(format!(
-            "{name}: a session has at most {COUNTERS_MAX} tracepoints and variables"
+            "{name}: a session has at most {COUNTERS_MAX} tracepoints, variables and events"
         )));
     }
     if known.is_none() {
         counters.push(name.to_owned());
     }
-    Ok(Figure::Counter(at))
+    Ok(match counters::is_time(name) {
+        true => Figure::Clock(at),
+        false => Figure::Counter(at),
+    })
 }
 
 fn is_time(figure: Figure) -> bool {
@@ -176,7 +180,7 @@ fn number(figure: Figure, time: &Time) -> f64 {
         Figure::Runnable => time.runnable_ns as f64,
         Figure::Concurrency => wall(time) as f64 / time.elapsed_ns.max(1) as f64,
         Figure::Elapsed => time.elapsed_ns as f64,
-        Figure::Counter(at) => time.counted[at] as f64,
+        Figure::Counter(at) | Figure::Clock(at) => time.counted[at] as f64,
     }
 }
 
@@ -257,6 +261,19 @@ mod tests {
                 "{refused}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_shown() {
+        let words = "perf:cycles,perf:cycles/calls,cpu/perf:cycles,perf:cpu-clock/calls";
+        let all = Metric::list(words, &mut Vec::new()).unwrap();
+        let time = Time {
+            calls: 4,
+            counted: [COUNTED_UNKNOWN, 8_000, 0, 0],
+            ..Time::default()
+        };
+        let shown: Vec<String> = all.iter().map(|one| one.of(&time).text()).collect();
+        assert_eq!(shown, ["-", "-", "-", "2.0 us"]);
     }
 
     #[test]

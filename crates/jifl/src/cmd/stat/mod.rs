@@ -4,7 +4,7 @@
 
 mod below;
 pub mod by;
-mod counters;
+pub mod counters;
 mod live;
 pub mod metric;
 mod remote;
@@ -72,7 +72,11 @@ METRIC, several with commas:
   runnable     the time in which it could run and did not: it had been woken, or preempted
   concurrency  how many tasks were inside, on average
   tracepoint:SUBSYSTEM:NAME    how often the task came to this tracepoint meanwhile
-  var:NAME                     how much this variable of the kernel grew, 8 bytes, by anybody
+  perf:EVENT                   what the processor counted while the task ran: perf:cycles,
+                               perf:page-faults, as `perf list` names them, perf:rNNNN
+  vmstat:NAME, snmp:GROUP.NAME    the same of /proc/vmstat, /proc/net/snmp, /proc/net/netstat
+  var:NAME                     how much this variable of the kernel grew, 8 bytes, by anybody; one
+                               that each processor has: while the task ran there
   A/B          a ratio: wall/calls, blocked/wall; calls/s is a rate
 wall = cpu + blocked + runnable, to the nanosecond.
 
@@ -130,7 +134,8 @@ pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
     if let Some(host) = host {
         return remote::run(args, &asked, host);
     }
-    let counters = counters::counters(&asked.counters)?;
+    let mut memory = Kcore::open()?;
+    let counters = counters::counters(&asked.counters, &mut memory)?;
     let levels = args.context.iter().fold(0, |all, one| all | one.bit());
     let manner = Manner {
         confirmed: args.yes,
@@ -138,7 +143,7 @@ pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
         lenient: false,
     };
     let by = args.by.as_deref();
-    let mut looked = session(&asked.places, by, manner, levels, &mut Kcore::open()?)?;
+    let mut looked = session(&asked.places, by, manner, levels, &mut memory)?;
     looked.session.counters = counters;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;

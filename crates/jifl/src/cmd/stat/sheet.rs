@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is shown of functions: at the end, and of an interval.
 
-use jifl_sys::abi::{TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
+use jifl_sys::abi::{COUNTED_UNKNOWN, TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
@@ -99,7 +99,10 @@ impl Counted {
                 blocked_ns: now.blocked_ns.saturating_sub(then.blocked_ns),
                 runnable_ns: now.runnable_ns.saturating_sub(then.runnable_ns),
                 elapsed_ns: now.elapsed_ns.saturating_sub(then.elapsed_ns),
-                counted: std::array::from_fn(|at| now.counted[at].saturating_sub(then.counted[at])),
+                counted: std::array::from_fn(|at| match now.counted[at] {
+                    COUNTED_UNKNOWN => COUNTED_UNKNOWN,
+                    counted => counted.saturating_sub(then.counted[at]),
+                }),
             }
         };
         let each = self.rest.iter().zip(&before.rest);
@@ -290,6 +293,15 @@ impl<'a> Sheet<'a> {
             sum(|time| time.strays) * u64::from(!begins),
             "ends had no beginning: a call had begun before, or its task was not looked at then",
         );
+        let unknown = |time: &Time| time.counted.contains(&COUNTED_UNKNOWN);
+        if self.rows.iter().any(|(_, time)| unknown(time)) {
+            text += "# - is not known: a processor came, went, or gave its counter away\n";
+        }
+        let mut said = |number: u64, what: &str| {
+            if number > 0 {
+                text += &format!("# {} {what}\n", grouped(number));
+            }
+        };
         said(
             self.counted.refused,
             "calls are about what found no room: ask for fewer, or load the module with a larger \

@@ -164,13 +164,13 @@ fn memory(beneath: Option<&Arc<Beneath>>) -> Result<Box<dyn Memory>, Failure> {
 
 impl Source for Kernel {
     fn open(&self, plan: &Plan) -> Result<Box<dyn Opened>, Failure> {
-        let counters = counters::counters(&plan.counters)?;
         let manner = Manner {
             confirmed: plan.confirmed,
             programs: true,
             lenient: plan.lenient,
         };
         let mut memory = memory(self.beneath.as_ref())?;
+        let counters = counters::counters(&plan.counters, memory.as_mut())?;
         let words = both(&plan.functions)?;
         let mut looked = session(&words, None, manner, plan.levels, memory.as_mut())?;
         looked.session.counters = counters;

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What jifl stat counts beside times: events of perf, of /proc/vmstat and /proc/net, data of processors.
+
+usage: metrics.py
+
+Each figure is compared with what the kernel tells of the same, or with what was done.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import re
+import resource
+import socket
+import struct
+import threading
+import time
+from pathlib import Path
+
+from lib import background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
+from reader import Reader
+from times import stat
+
+PAGE = 4096
+ME = ("-p", str(os.getpid()))
+NO_HUGE_PAGES = 15
+
+
+def rows_of(owner, name):
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    check(f"{name}: a report", out, err)
+    return {row["function"]: row["metrics"] for row in json.loads(out)["functions"]}
+
+
+def fresh(pages):
+    area = mmap.mmap(-1, pages * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    area.madvise(NO_HUGE_PAGES)
+    return area
+
+
+def fault(pages):
+    """Faults at so many pages, in user mode."""
+    area = fresh(pages)
+    for at in range(pages):
+        area[at * PAGE] = 1
+    area.close()
+
+
+def read_zeros(zero, pages):
+    """The kernel faults at each page, inside of a read."""
+    area = fresh(pages)
+    same("the whole read", zero.readinto(area), pages * PAGE)
+    area.close()
+
+
+def faults():
+    """Page faults of reads into fresh memory: as many as pages, whoever counts them."""
+    pages = 300
+    names = "perf:page-faults,perf:minor-faults,perf:major-faults,vmstat:pgfault"
+    owner = stat(names, "fn:vfs_read", "fn:ksys_write", *ME)
+    with open("/dev/zero", "rb", buffering=0) as zero:
+        read_zeros(zero, 1)
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        read_zeros(zero, pages)
+        fault(700)
+        all_faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+    Path("/dev/null").write_text("x")
+    rows = rows_of(owner, "faults")
+    got = rows["vfs_read"]
+    same("faults: perf's", (got["perf:page-faults"], got["perf:minor-faults"], got["perf:major-faults"]), (pages + 1, pages + 1, 0))
+    check("faults: those outside are not among them", all_faults >= pages + 700, all_faults)
+    same("faults: a write has none", rows["ksys_write"]["perf:page-faults"], 0)
+    # An interrupt has none, and nobody else runs in between.
+    same("faults: of /proc/vmstat", got["vmstat:pgfault"], pages + 1)
+
+
+def others():
+    """What others do on the processors while a task sleeps is not its own; a switch to it is."""
+    reader = Reader()
+    owner = stat("perf:page-faults,vmstat:pgfault,perf:context-switches,perf:cpu-clock", "fn:pipe_read",
+                 "-p", str(reader.process.pid))
+    rounds = 8
+    for _ in range(rounds):
+        reader.sleeps()
+        fault(500)
+        os.write(reader.pipe, b"x")
+    reader.sleeps()
+    out, _ = interrupt(owner)
+    row, = json.loads(out)["functions"]
+    got = row["metrics"]
+    for name in ("perf:page-faults", "vmstat:pgfault"):
+        check(f"others: {name}", got[name] < 100, got)
+    check("others: switches to it", rounds <= got["perf:context-switches"] <= 50 * rounds, got)
+    check("others: the clock stands still", got["perf:cpu-clock"] * 4 < row["wall_ns"], row)
+    reader.end()
+
+
+def clock():
+    """perf's clock of the processor, beside ours: while a call is going on, too."""
+    owner = stat("perf:cpu-clock,perf:task-clock,cpu", "fn:vfs_read", "-n", "dd")
+    done = run("dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=8")
+    same("clock: it reads", done.returncode, 0)
+    got = rows_of(owner, "clock")["vfs_read"]
+    for name in ("perf:cpu-clock", "perf:task-clock"):
+        # The clocks are corrected apart; on each switch one is read behind the other.
+        check(f"clock: {name}", abs(got[name] - got["cpu"]) <= got["cpu"] // 50 + 1_000_000, got)
+
+
+def intervals():
+    """A figure grows while the call that it is about goes on, on another processor, too."""
+    owner = session("perf:cpu-clock,vmstat:pgfault", "fn:vfs_read", "-i", "200ms", "-n", "dd", "-f", "ndjson", command="stat")
+    one = background("dd", "if=/dev/zero", "of=/dev/null", "bs=1G", "count=1")
+    one.communicate()
+    out, _ = interrupt(owner)
+    *lines, last = map(json.loads, out.splitlines())
+    report, = (row["metrics"] for row in last["functions"])
+    each = [row["metrics"] for line in lines for row in line["interval"]]
+    for name in ("perf:cpu-clock", "vmstat:pgfault"):
+        same(f"intervals: {name}", sum(one[name] for one in each), report[name])
+    check("intervals: some grew inside of the call", sum(one["perf:cpu-clock"] > 0 for one in each) >= 2, each)
+
+
+def data_of_processors():
+    """The same number by its name, and as data: of 8 bytes; one of 4 bytes beside /proc/interrupts."""
+    names = [line.split()[0] for line in Path("/proc/vmstat").read_text().splitlines()]
+    event = names.index("pgfault") - names.index("pgpgin")
+    data = f"var:vm_event_states.event[{event}]"
+    owner = stat(f"vmstat:pgfault,{data},var:irq_stat.apic_timer_irqs", "fn:vfs_read", *ME)
+    before = local_timers()
+    with open("/dev/zero", "rb", buffering=0) as zero:
+        read_zeros(zero, 5000)
+    most = local_timers() - before
+    got = rows_of(owner, "data")["vfs_read"]
+    check("data: 8 bytes", got[data] == got["vmstat:pgfault"] >= 5000, got)
+    check("data: 4 bytes", got["var:irq_stat.apic_timer_irqs"] <= most, (got, most))
+
+
+def local_timers():
+    line = re.search(r"^ *LOC:([ 0-9]*)", Path("/proc/interrupts").read_text(), re.M)
+    return sum(map(int, line[1].split()))
+
+
+def snmp(name):
+    group, _, own = name.partition(".")
+    lines = (Path("/proc/net/snmp").read_text() + Path("/proc/net/netstat").read_text()).splitlines()
+    title, values = (line.split() for line in lines if line.startswith(f"{group}: "))
+    return int(values[title.index(own)])
+
+
+def network():
+    """Datagrams that are sent and received inside of the calls that do that."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        fcntl.ioctl(receiver, 0x8914, struct.pack("16sH14x", b"lo", 0x41))     # SIOCSIFFLAGS: up, running
+        receiver.bind(("127.0.0.1", 0))
+        names = ["Udp.OutDatagrams", "Udp.InDatagrams", "IpExt.OutOctets", "Ip.OutRequests"]
+        owner = stat(",".join(f"snmp:{name}" for name in names), "fn:udp_sendmsg", "fn:udp_recvmsg", *ME)
+        before = [snmp(name) for name in names]
+        for _ in range(40):
+            sender.sendto(b"x" * 100, receiver.getsockname())
+            receiver.recv(200)
+        grown = dict(zip(names, (snmp(name) - old for name, old in zip(names, before))))
+        rows = rows_of(owner, "network")
+    sent, received = (rows[name] for name in ("udp_sendmsg", "udp_recvmsg"))
+    same("network: sent", (sent["snmp:Udp.OutDatagrams"], sent["snmp:Ip.OutRequests"]), (40, 40))
+    same("network: bytes", sent["snmp:IpExt.OutOctets"], 40 * 128)
+    same("network: received", received["snmp:Udp.InDatagrams"], 40)
+    same("network: nothing is sent by who receives", received["snmp:Udp.OutDatagrams"], 0)
+    check("network: as /proc/net has it", grown["Udp.OutDatagrams"] == 40 and grown["Udp.InDatagrams"] == 40, grown)
+
+
+def objects():
+    """For each file apart; all rows add up."""
+    owner = stat("calls,perf:page-faults", "fn:vfs_read", "--by", "file->f_path", *ME)
+    with open("/dev/zero", "rb", buffering=0) as zero, open("/etc/hostname", "rb", buffering=0) as small:
+        for _ in range(10):
+            read_zeros(zero, 20)
+            os.pread(small.fileno(), 10, 0)
+    out, _ = interrupt(owner)
+    rows = [(row["by"].get("file->f_path"), row["metrics"]["perf:page-faults"]) for row in json.loads(out)["functions"]]
+    same("objects: faults", dict(rows).get("zero"), 200)
+    same("objects: all", sum(count for _, count in rows), 200)
+
+
+def processors_come_and_go():
+    """What perf counts is not known then, and says so; what the kernel counts goes on."""
+    switch = Path("/sys/devices/system/cpu/cpu1/online")
+    if not switch.exists():
+        return
+    owner = stat("perf:page-faults,vmstat:pgfault", "fn:vfs_read", *ME)
+    for value in "01":
+        switch.write_text(value)
+    wanted = os.sched_getaffinity(0)
+    with open("/dev/zero", "rb", buffering=0) as zero:
+        for cpu in sorted(wanted):
+            os.sched_setaffinity(0, {cpu})
+            read_zeros(zero, 50)
+    os.sched_setaffinity(0, wanted)
+    got = rows_of(owner, "hotplug")["vfs_read"]
+    same("hotplug: perf's is not known", got["perf:page-faults"], None)
+    same("hotplug: the kernel's is", got["vmstat:pgfault"], 50 * len(wanted))
+    text = run("jifl", "stat", "calls,perf:page-faults", "fn:vfs_read", "--", "cat", "/etc/hostname")
+    check("hotplug: later sessions know it", "not known" not in text.stdout and text.returncode == 0, text)
+
+
+def while_it_runs():
+    """A session that counts comes and goes while its functions run on all processors, natively and in copies."""
+    stop = threading.Event()
+
+    def reads():
+        with open("/dev/zero", "rb", buffering=0) as zero:
+            while not stop.is_set():
+                read_zeros(zero, 10)
+
+    workers = [threading.Thread(target=reads) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    # Among them what reads the counters, and what counts.
+    functions = ("fn:vfs_read", "fn:handle_mm_fault", "fn:perf_event_read_local", "fn:cpu_clock_event_read", "fn:perf_swevent_read")
+    for _ in range(5):
+        end = run("jifl", "stat", "perf:cpu-clock,perf:page-faults,vmstat:pgfault,tracepoint:sched:sched_switch", *functions,
+                  "--for", "300ms")
+        check("while it runs", end.returncode == 0, end)
+    stop.set()
+    for worker in workers:
+        worker.join()
+
+
+def refused():
+    """One line each, and the way out."""
+    for word, code, why in (
+        ("perf:cycles", 3, "perf:cycles: this machine's processors do not count that"),
+        ("perf:LLC-load-misses", 3, "perf:LLC-load-misses: this machine's processors do not count that"),
+        ("perf:r01c2", 3, "perf:r01c2: this machine's processors do not count that"),
+        ("perf:page-fault", 2, "the nearest are page-faults"),
+        ("vmstat:nr_free_pages", 2, "a level, which also falls"),
+        ("vmstat:pgfaultx", 2, "the nearest are pgfault"),
+        ("snmp:Tcp.CurrEstab", 2, "a level, which also falls"),
+        ("snmp:Tcp.InSeg", 2, "the nearest are InSegs"),
+        ("snmp:InSegs", 2, "give snmp:GROUP.NAME"),
+        ("var:runqueues", 2, "say which number in it"),
+        ("var:runqueues.none", 2, "has no member `none`"),
+        ("var:vm_event_states.event[9999]", 2, "[9999]: there are"),
+        ("var:jiffies_64.x", 2, "give the name alone"),
+    ):
+        end = run("jifl", "stat", word, "fn:vfs_read", "--for", "10ms")
+        check(f"refused: {word}", end.returncode == code and why in end.stderr and end.stderr.count("\n") == 1, end)
+
+
+def metrics():
+    mark = log_mark()
+    for part in (faults, others, clock, intervals, data_of_processors, network, objects, while_it_runs, refused, processors_come_and_go):
+        part()
+    same("no session is left", status()["sessions"], [])
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(metrics)
