@@ -52,6 +52,7 @@
 #include "../store/block_name.h"
 #include "../store/percpu.h"
 #include "../call/count.h"
+#include "../call/tool.h"
 #include "../enter/target.h"
 #include "../text/jump.h"
 #include "aim.h"
