@@ -6,7 +6,7 @@
 CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
-.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
+.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native bench-layout \
 	man install deb tarball test-packages demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
 
 MINUTES ?= 60
@@ -26,6 +26,7 @@ help:
 	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
 	@echo "race-kernel  builds one with KCSAN"
 	@echo "bench  what it costs, with charts, into build/bench"
+	@echo "bench-layout  what jifl optimize does to loads; LOADS=names KERNEL=6.12"
 	@echo "bench-native  what the engine costs in user space, beside Frida and Valgrind"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "install  the command, its manual pages and completions, below PREFIX; man: the pages, into build/man"
@@ -130,6 +131,11 @@ ltp: setup
 	@LTP="$(LTP)" scripts/ltp-setup
 	@$(MAKE) --no-print-directory all
 	@tests/ltp/run $(if $(PART),--part $(PART))
+
+# What a layout of hot code does to five loads, by the front-end clock; an hour on two idle cores.
+bench-layout: setup all
+	@scripts/bench-layout-setup
+	@bench/layout/run $(if $(KERNEL),--kernel $(KERNEL)) $(LOADS)
 
 # Takes about an hour on two idle cores. BENCH: more options of the first `jifl bench`.
 bench: setup

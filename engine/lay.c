@@ -2,7 +2,7 @@
 /*
  * Layouts: blocks of a context are made anew in an order that the host names, so that what runs
  * often lies together and falls from one block into the next. In: a chain of addresses, and a
- * question about the block at the first. Out: a unit of blocks, one right behind the other, linked
+ * question about the block at each. Out: a unit of blocks, one right behind the other, linked
  * as all blocks are. Each call holds the engine lock for one unit. Any context but NMI.
  *
  * 1. A block is found by its context and its address alone, wherever it lies. So a layout changes
@@ -41,8 +41,20 @@ static void drop(int context, const jifl_orig *chain, u32 n)
 	}
 }
 
-static u32 lay(int context, const jifl_orig *chain, u32 n, jifl_block_matches_fn is,
-	       const void *arg, enum jifl_warmed *result)
+/* How many blocks from the first on are those that were meant. */
+static u32 matching(const jifl_orig *chain, u32 n, jifl_block_matches_fn is, const void *args,
+		    u32 size)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (!jifl_fits_s32((s64)chain[i].v) ||
+		    !jifl_translate_matches(chain[i], is, (const u8 *)args + i * size))
+			break;
+	return i;
+}
+
+static u32 lay(int context, const jifl_orig *chain, u32 n, enum jifl_warmed *result)
 {
 	enum jifl_cause cause = JIFL_CAUSE_NONE;
 	u32 laid = 0;
@@ -51,7 +63,7 @@ static u32 lay(int context, const jifl_orig *chain, u32 n, jifl_block_matches_fn
 	if (!jifl_cache_has_spare_room())
 		return 0;
 	*result = JIFL_WARMED_OTHER;
-	if (!jifl_fits_s32((s64)chain[0].v) || !jifl_translate_matches(chain[0], is, arg))
+	if (!n)
 		return 0;
 	drop(context, chain, n);
 	if (jifl_translate_chain(context, chain, n, &laid, &cause) != CACHE_NONE)
@@ -60,12 +72,15 @@ static u32 lay(int context, const jifl_orig *chain, u32 n, jifl_block_matches_fn
 }
 
 u32 jifl_engine_lay(int context, const jifl_orig *chain, u32 n, jifl_block_matches_fn is,
-		    const void *arg, enum jifl_warmed *result, struct jifl_warmed_cost *cost)
+		    const void *args, u32 size, enum jifl_warmed *result,
+		    struct jifl_warmed_cost *cost)
 {
-	unsigned long cookie = jifl_host_lock();
+	const unsigned long cookie = jifl_host_lock();
 	const struct jifl_translated before = jifl_translated;
-	const u32 laid = lay(context, chain, n < JIFL_LAY_MAX ? n : JIFL_LAY_MAX, is, arg, result);
+	u32 laid;
 
+	n = matching(chain, n < JIFL_LAY_MAX ? n : JIFL_LAY_MAX, is, args, size);
+	laid = lay(context, chain, n, result);
 	cost->blocks += jifl_translated.blocks - before.blocks;
 	cost->insns += jifl_translated.insns - before.insns;
 	cost->ns += jifl_translated.ns - before.ns;

@@ -71,6 +71,8 @@ def laid(process, load):
 
 def main(marked, counts, load, *targets):
     counts = Path(counts)
+    # Its scans come at any time, and are much code.
+    Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("never")
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(["sh", LOAD, load, "begin"], check=True, cwd=directory, stdout=subprocess.DEVNULL)
         os.chdir(directory)

@@ -1022,8 +1022,8 @@ struct jifl_warm_block {
  * copies of these blocks go on in the new ones.
  *
  * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: no
- * running session; EINVAL: more than JIFL_WARM_MAX blocks, or unknown flags; ENOMEM; EINTR: the
- * caller is killed.
+ * running session; EINVAL: more than JIFL_WARM_MAX blocks, unknown flags, or LAY for a
+ * session that is not of kind LAYOUT; ENOMEM; EINTR: the caller is killed.
  */
 struct jifl_warm {
 	__u32 size;

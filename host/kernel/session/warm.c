@@ -32,9 +32,9 @@
  *    on this CPU before the exception returns. jifl_switch_is_ending may look from another CPU, and
  *    find no call where one is put aside. So it may do where session/choose.c makes a piece. The
  *    end of that other session then does not wait for the call, and counts it as missed.
- * 8. The first block of a chain is checked as in step 2. A block behind it is made only where the
- *    one before leads to it, so an instruction begins there, too (engine/lay.c). Where a chain
- *    breaks, its rest is a chain of its own. Dropped blocks come back when a call needs them.
+ * 8. Each block of a chain is checked as in step 2. Where a chain breaks, its rest is a chain of
+ *    its own. Dropped blocks come back when a call needs them. A thread that is caught in one ends
+ *    its call for tools that count, so only sessions that count nothing have layouts.
  *
  * The engine lock is held for one unit at a time, as by the dispatcher.
  */
@@ -52,6 +52,7 @@
 #include "../store/block_name.h"
 #include "../store/percpu.h"
 #include "../call/count.h"
+#include "../call/tool.h"
 #include "../enter/target.h"
 #include "../text/jump.h"
 #include "aim.h"
@@ -138,7 +139,7 @@ static int jifl_warm_chain(const struct jifl_session *s, const struct jifl_warm_
 			chain[i] = jifl_orig_at(blocks[done + i].orig);
 		jifl_warm_put_aside(&aside);
 		laid = jifl_engine_lay(s->alone.context, chain, i, jifl_warm_is, &blocks[done],
-				       &result, cost);
+				       sizeof(*blocks), &result, cost);
 		jifl_warm_put_back(&aside);
 		req->present += laid;
 		req->other += !laid && result == JIFL_WARMED_OTHER;
@@ -223,8 +224,8 @@ static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *b
 	return 0;
 }
 
-/* Copies the caller's list into blocks. 0, -EFAULT or -EINVAL. */
-static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm *req)
+/* Copies the caller's list into blocks. 0, -EFAULT or -EINVAL. *lays: some are a layout. */
+static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm *req, bool *lays)
 {
 	u32 i;
 
@@ -235,6 +236,7 @@ static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm
 
 		if (flags & ~(JIFL_WARM_LAY | JIFL_WARM_FOLLOWS) || flags == JIFL_WARM_FOLLOWS)
 			return -EINVAL;
+		*lays |= flags;
 	}
 	return 0;
 }
@@ -242,6 +244,7 @@ static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm
 int jifl_warm(struct jifl_session *s, struct jifl_warm *req)
 {
 	struct jifl_warm_block *blocks;
+	bool lays = false;
 	int ret;
 
 	if (req->n > JIFL_WARM_MAX)
@@ -250,10 +253,15 @@ int jifl_warm(struct jifl_session *s, struct jifl_warm *req)
 	blocks = JIFL_ALLOC(kvmalloc_array(req->n ?: 1, sizeof(*blocks), GFP_KERNEL));
 	if (!blocks)
 		return -ENOMEM;
-	ret = jifl_warm_take(blocks, req);
+	ret = jifl_warm_take(blocks, req, &lays);
 	if (!ret) {
 		mutex_lock(&jifl_session_mutex);
-		ret = s->running ? jifl_warm_all(s, blocks, req) : -ENOENT;
+		if (!s->running)
+			ret = -ENOENT;
+		else if (lays && s->tool->kind != JIFL_KIND_LAYOUT)
+			ret = -EINVAL;
+		else
+			ret = jifl_warm_all(s, blocks, req);
 		mutex_unlock(&jifl_session_mutex);
 	}
 	kvfree(blocks);

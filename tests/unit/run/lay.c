@@ -90,7 +90,7 @@ static u32 lay_all(const char *name, int context, struct jifl_warmed_cost *cost)
 		n = random_chain(context, cache_orig(b->orig), chain);
 		if (!n)
 			continue;
-		laid = jifl_engine_lay(context, chain, n, is_any, NULL, &result, cost);
+		laid = jifl_engine_lay(context, chain, n, is_any, NULL, 0, &result, cost);
 		CHECK(laid && laid <= n && result == JIFL_WARMED_MADE, "%s: %u of %u", name, laid, n);
 		for (k = 1; k < laid; k++)
 			CHECK_EQ_IN(name, block_of(context, chain[k])->start,

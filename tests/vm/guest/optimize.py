@@ -13,8 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, status,
-                 wait_for)
+from lib import background, check, complaints, figure, kernel_log, log_mark, main, reload, run, same, status, wait_for
 
 FILE = Path("/tmp/layout.jifl")
 # Reads, writes, directories, pipes, processes, faults; what it writes depends on nothing else.
@@ -189,7 +188,7 @@ def what_changes_is_laid_anew():
     said(process, "jifl: laid")
     said(process, "has not changed")
     work[0] = names
-    said(process, "jifl: laid")
+    said(process, "has changed: laid")
     ended.append(True)
     thread.join()
     done, _ = layouts(process)
@@ -209,6 +208,30 @@ def functions_are_targets():
         out, _ = process.communicate(timeout=120)
         layout = json.loads(out)["layouts"][0]
         check("blocks of it", layout["hot"]["blocks"] > 10, str(layout["hot"]))
+
+
+def an_emptied_cache_is_laid_again():
+    """A small cache is emptied when another session fills it. Then the layout comes back."""
+    reload("cache_kb=2048", "side_kb=2048")
+    process = optimizing("--measure", "1s", "--hot", "90%", target="sys:read")
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(process.stderr))
+    reader.start()
+    wait_for("the session", lambda: status()["sessions"])
+
+    def again():
+        run("jifl", "count", "insn", "sys:*", "fn:vfs_*", "--", "sh", "-c", LOAD, timeout=600)
+        run("sh", "-c", LOAD, timeout=600)
+        return any("was emptied: laid" in line for line in lines)
+
+    wait_for("the layout again", again, timeout=600)
+    check("the cache was emptied", status()["flushes"] > 0)
+    process.send_signal(signal.SIGINT)
+    reader.join()
+    done = json.loads(process.stdout.read())["layouts"]
+    same("exit status", process.wait(), 0)
+    check("laid twice at least", len(done) > 1, str(len(done)))
+    check("the last is there", done[-1]["laid"]["blocks"] > 20, str(done[-1]["laid"]))
 
 
 def what_cannot_be_is_one_line():
@@ -235,6 +258,7 @@ def optimize():
     what_changes_is_laid_anew()
     functions_are_targets()
     what_cannot_be_is_one_line()
+    an_emptied_cache_is_laid_again()
     same("complaints", complaints(kernel_log(mark)), [])
 
 

@@ -26,7 +26,7 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::kernel::syscalls::Table;
-use crate::session::measure::{self, Running, Session};
+use crate::session::measure::{self, Session};
 use crate::session::recording::Warm;
 use crate::session::report::Report;
 use crate::session::targets;
@@ -250,30 +250,41 @@ pub fn hold(
     })
 }
 
-/// Runs a session as [`observe`] does. `at_start` is called with it as soon as it runs, and
-/// `step` again and again from then on.
+/// How waiting beside sessions of a caller's own ended.
+pub struct Waited(Ended);
+
+impl Waited {
+    /// The outcome, with the report of the last of these sessions.
+    ///
+    /// # Errors
+    /// The command cannot be waited for.
+    pub fn outcome(self, report: Report) -> Result<Outcome, Failure> {
+        note_end(std::slice::from_ref(&report), &self.0.1);
+        Ok(Outcome {
+            report,
+            status: status_of(self.0)?,
+        })
+    }
+}
+
+/// Waits as [`observe`] does, for sessions that the caller begins and ends, one after the other.
+/// `begin` is called with `session` once it has the filters, before CMD runs, and `step` again and
+/// again from then on. It ends, too, when the other end of `over` is closed.
 ///
 /// # Errors
-/// As for [`observe`], or of `at_start`.
+/// A filter cannot be, the command cannot be run, or `begin` fails.
 pub fn beside(
     scope: &Scope,
-    door: &(impl Door + Sync),
     mut session: Session,
     table: &Table,
-    at_start: impl FnOnce(&Session) -> Result<(), Failure>,
+    over: &UnixStream,
+    begin: impl FnOnce(&Session) -> Result<(), Failure>,
     step: impl Fn() + Sync,
-) -> Result<Outcome, Failure> {
+) -> Result<Waited, Failure> {
     let watch = Watch::new(scope, std::slice::from_mut(&mut session), table)?;
-    let running = Running::begin(door, session, table)?;
-    let begun = at_start(running.session());
-    let ended = begun.map(|()| while_doing(Some(&step), || watch.wait(std::slice::from_ref(door))));
-    let report = running.end(door, table)?;
-    let ended = ended?.map_err(|error| not_ended(scope, &error))?;
-    note_end(std::slice::from_ref(&report), &ended.1);
-    Ok(Outcome {
-        report,
-        status: status_of(ended)?,
-    })
+    begin(&session)?;
+    let ended = while_doing(Some(&step), || watch.wait_for(&[over.as_fd()]));
+    ended.map(Waited).map_err(|error| not_ended(scope, &error))
 }
 
 /// Runs several sessions about the same tasks at the same time, each through its own door. The
@@ -368,8 +379,13 @@ impl Watch {
     /// Lets the command run, and waits for the end.
     fn wait(self, doors: &[impl Door]) -> io::Result<Ended> {
         let sessions: Vec<_> = doors.iter().filter_map(Door::poll_fd).collect();
+        self.wait_for(&sessions)
+    }
+
+    /// The same for what [`Door::poll_fd`] gives.
+    fn wait_for(self, sessions: &[BorrowedFd<'_>]) -> io::Result<Ended> {
         let mut child = self.gated.map(Gated::open).transpose()?;
-        let end = wait(child.as_mut(), self.interrupt.as_fd(), &sessions, self.time)?;
+        let end = wait(child.as_mut(), self.interrupt.as_fd(), sessions, self.time)?;
         Ok((child, end))
     }
 }
@@ -648,6 +664,15 @@ fn note_end(reports: &[Report], end: &End) {
             duration::show(reports.iter().map(|report| report.drain_ns).sum())
         ));
     }
+}
+
+/// Has the session of a door ended, by whomever?
+pub fn has_ended(door: &impl Door) -> bool {
+    let Some(fd) = door.poll_fd() else {
+        return false;
+    };
+    let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    rustix::event::poll(&mut events, Some(&Timespec::default())).is_ok_and(|found| found > 0)
 }
 
 /// The exit status of a command as shells have it: 128 + signal where that killed it.

@@ -105,10 +105,11 @@ impl Graph {
                         executed
                     }
                 }
+                // A call that never returned needs no way on.
+                End::Leaves | End::Falls(None) | End::Call { behind: None, .. } => 0,
                 End::Jump(to) | End::Falls(to) | End::Call { behind: to, .. } => {
                     if follows(index, to) { 0 } else { executed }
                 }
-                End::Leaves => 0,
             }
         };
         self.nodes.iter().enumerate().map(of).sum()

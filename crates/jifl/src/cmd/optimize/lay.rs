@@ -4,7 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-use jifl_sys::abi::{BLOCK_DEAD, WARM_FOLLOWS, WARM_LAY, WARM_MAX, Warm as Request, WarmBlock};
+use jifl_sys::abi::{
+    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, Block, WARM_FOLLOWS, WARM_LAY, WARM_MAX, Warm as Request,
+    WarmBlock,
+};
 use jifl_sys::device::{self, Door};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -34,9 +37,11 @@ pub struct Laid {
 
 /// Lays the blocks of a plan for a door's session.
 ///
+/// `None`: the session has been ended from outside.
+///
 /// # Errors
 /// The module refuses.
-pub fn lay(door: &impl Door, graph: &Graph, plan: &Plan) -> Result<Laid, Failure> {
+pub fn lay(door: &impl Door, graph: &Graph, plan: &Plan) -> Result<Option<Laid>, Failure> {
     let began = Instant::now();
     let mut laid = Laid::default();
     for blocks in requested(graph, plan).chunks(WARM_MAX) {
@@ -47,14 +52,13 @@ pub fn lay(door: &impl Door, graph: &Graph, plan: &Plan) -> Result<Laid, Failure
                 laid.other += u64::from(request.other);
                 laid.left += u64::from(request.left);
             }
-            // The session has been ended from outside, and the end is handled elsewhere.
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => break,
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(None),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => return Err(hidden()),
             Err(error) => return Err(module::failed("laying the blocks", &error)),
         }
     }
     laid.ns = began.elapsed().as_nanos() as u64;
-    Ok(laid)
+    Ok(Some(laid))
 }
 
 /// Addresses of the kernel are hidden from this user.
@@ -135,29 +139,45 @@ pub struct Found {
 pub fn look(door: &impl Door, session: u64, graph: &Graph, plan: &Plan) -> Result<Found, Failure> {
     let all = cache::read(door, session)?;
     // Calls that other sessions look at, too, have copies of their own.
-    let own =
-        (all.iter()).filter(|(block, _)| block.flags & BLOCK_DEAD == 0 && block.sessions[1] == 0);
-    let copies: HashMap<u64, (u64, u64)> = own
-        .map(|(block, parts)| (block.orig, (block.cache, parts.code.len() as u64)))
+    let is_own =
+        |block: &Block| block.flags & (BLOCK_DEAD | BLOCK_ENTRY) == 0 && block.sessions[1] == 0;
+    let own = all.iter().filter(|(block, _)| is_own(block));
+    let copies: HashMap<u64, Copied> = own
+        .map(|(block, parts)| {
+            let copied = Copied {
+                at: block.cache,
+                length: parts.code.len() as u64,
+                falls: block.flags & BLOCK_FALLS != 0,
+            };
+            (block.orig, copied)
+        })
         .collect();
     Ok(found(&copies, graph, plan))
 }
 
-fn found(copies: &HashMap<u64, (u64, u64)>, graph: &Graph, plan: &Plan) -> Found {
+/// Where a copy lies, and whether it goes on in what lies behind it.
+#[derive(Debug, Clone, Copy)]
+struct Copied {
+    at: u64,
+    length: u64,
+    falls: bool,
+}
+
+fn found(copies: &HashMap<u64, Copied>, graph: &Graph, plan: &Plan) -> Found {
     let hot = || plan.chains[..plan.hot].iter().flatten().copied();
     let copy = |index: usize| copies.get(&graph.nodes[index].block.orig).copied();
     let follows = |from: usize, to: Option<usize>| {
-        let (Some((at, length)), Some((next, _))) = (copy(from), to.and_then(copy)) else {
+        let (Some(from), Some(to)) = (copy(from), to.and_then(copy)) else {
             return false;
         };
-        at + length == next
+        from.falls && from.at + from.length == to.at
     };
     Found {
         native: Extent::of(hot().map(|index| {
             let block = &graph.nodes[index].block;
             (block.orig, u64::from(block.src_len))
         })),
-        copies: Extent::of(hot().filter_map(copy)),
+        copies: Extent::of(hot().filter_map(copy).map(|copy| (copy.at, copy.length))),
         blocks: (0..graph.nodes.len()).filter_map(copy).count() as u64,
         taken_natively: graph.taken_natively(),
         taken: graph.taken(follows),
@@ -176,7 +196,7 @@ mod tests {
         let graph = looping();
         let plan = Plan::of(&graph, 1.0);
         let fake = Fake::default();
-        let laid = lay(&fake, &graph, &plan).unwrap();
+        let laid = lay(&fake, &graph, &plan).unwrap().unwrap();
         let state = fake.state();
         let asked: Vec<(u64, u32)> = (state.warmed.iter())
             .map(|block| (block.orig - AT, block.flags))
@@ -210,7 +230,15 @@ mod tests {
             (0x02, 17, 5),
             (0x07, 30, 5),
         ]
-        .map(|(orig, offset, length)| (AT + orig, (at + offset, length)));
+        .map(|(orig, offset, length)| {
+            let copied = Copied {
+                at: at + offset,
+                length,
+                // The last of a unit has a jump, and the next unit may lie right behind it.
+                falls: orig != 0x15,
+            };
+            (AT + orig, copied)
+        });
         let found = found(&copies.into_iter().collect(), &graph, &plan);
         assert_eq!((found.native.lines, found.native.bytes), (1, 17));
         assert_eq!((found.copies.lines, found.copies.bytes), (2, 27));

@@ -58,6 +58,14 @@ pub struct Layout {
     pub measured_ns: u64,
 }
 
+/// Why blocks are laid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    First,
+    Changed,
+    Emptied,
+}
+
 impl Layout {
     /// What became of a plan.
     pub fn of(
@@ -78,9 +86,14 @@ impl Layout {
     }
 
     /// One line, for who waits.
-    pub fn note(&self) -> String {
+    pub fn note(&self, why: Why) -> String {
+        let why = match why {
+            Why::First => "",
+            Why::Changed => "what runs has changed: ",
+            Why::Emptied => "the code cache was emptied: ",
+        };
         let mut line = format!(
-            "jifl: laid {} of {} blocks in {}, {} of them hot, in {} chains",
+            "jifl: {why}laid {} of {} blocks in {}, {} of them hot, in {} chains",
             grouped(self.laid.blocks),
             grouped(self.hot.blocks + self.cold.blocks),
             duration::show(self.laid.ns),
@@ -209,7 +222,7 @@ mod tests {
         };
         let layout = Layout::of(&graph, &plan, laid, found, 5_000_000_000, &symbols);
         assert_eq!(
-            layout.note(),
+            layout.note(Why::First),
             "jifl: laid 5 of 6 blocks in 2.0 ms, 4 of them hot, in 2 chains, 1 are other code now"
         );
         let text = show(std::slice::from_ref(&layout), 3, Format::Text);
