@@ -12,6 +12,9 @@
 #include <linux/version.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <asm/ibt.h>
+
+#include "current.h"
 
 struct task_struct;
 struct tracepoint;
@@ -103,10 +106,21 @@ bool jifl_compat_is_called(unsigned long addr);
 /* The place of the current task, relative to gs. */
 static inline s32 jifl_compat_current_cell(void)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
-	return (s32)(unsigned long)&pcpu_hot.current_task;
+	return (s32)(unsigned long)JIFL_CURRENT_CELL;
+}
+
+/* --- text ------------------------------------------------------------------- */
+
+/*
+ * Is the instruction an endbr64, or what the kernel has written in place of one that it does not
+ * need? insn: its four bytes.
+ */
+static inline bool jifl_compat_is_endbr(u32 insn)
+{
+#ifdef CONFIG_X86_KERNEL_IBT
+	return insn == gen_endbr_poison() || insn == gen_endbr();
 #else
-	return (s32)(unsigned long)&current_task;
+	return false;
 #endif
 }
 
