@@ -26,6 +26,7 @@
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 #include <asm/alternative.h>
+#include <asm/e820/api.h>
 #include <asm/text-patching.h>
 
 /* Of one kernel's headers or another's: asm/text-patching.h, asm/alternative.h. See poke.h. */
@@ -104,6 +105,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(OPTIONAL, alternatives_text_reserved) \
 	X(OPTIONAL, search_exception_tables) \
 	X(OPTIONAL, perf_event_text_poke) \
+	X(OPTIONAL, e820__mapped_raw_any) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 
