@@ -100,6 +100,13 @@ bool jifl_compat_is_returning(unsigned long ip);
  * it is where functions begin, but not at each label of assembly. False: it is not known.
  */
 bool jifl_compat_is_called(unsigned long addr);
+/*
+ * The instruction at addr writes rsp, and next is the one behind it. Is rsp in the frame of the
+ * same function as before? False: it is not known. Any context.
+ */
+bool jifl_compat_keeps_frame(unsigned long addr, unsigned long next);
+/* At load, after jifl_import_init: finds the kernel's own table. 0. */
+int jifl_compat_orc_init(void);
 
 /* --- per-CPU data ------------------------------------------------------------- */
 
