@@ -6,9 +6,10 @@
  * refers to that function. The call's target is the function. If the kernel counts calls in the
  * padding before functions (retbleed=stuff; arch/x86/kernel/callthunks.c), it is that padding.
  *
- * This file changes the target as the kernel itself changes live text: by jifl_compat_poke,
- * with text_mutex held. Other CPUs may execute the call during its three steps: they find the old call, an int3 whose handler emulates the new call, or the new call. The bytes are
- * compared before each change and after it.
+ * This file changes the target as the kernel itself changes live text: by jifl_compat_poke, with
+ * text_mutex held. Other CPUs may execute the call during its three steps: they find the old call,
+ * an int3 whose handler emulates the new call, or the new call. The bytes are compared before each
+ * change and after it.
  *
  * All functions: process context; sleep.
  */

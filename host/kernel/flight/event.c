@@ -3,7 +3,8 @@
  * The events of the flight recorder: tracepoints of the kernel, and what is recorded of each.
  *
  * A hook runs in the context of its tracepoint, and gets what that has behind `data`. It may be
- * preempted where the kernel allows that (compat/tracepoint.h), but not while it writes. It reads what the tracepoint's own event reads, and nothing else.
+ * preempted where the kernel allows that (compat/tracepoint.h), but not while it writes. It reads
+ * what the tracepoint's own event reads, and nothing else.
  */
 #include <linux/blk-mq.h>
 #include <linux/interrupt.h>

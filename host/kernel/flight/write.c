@@ -6,8 +6,8 @@
  *
  * 1. A place in the ring is taken by one instruction, xadd without lock, on the CPU's own cache
  *    line. Preemption is off: where the tracepoint leaves it on, jifl_flight_write turns it off
- *    before it asks for the CPU, and on again behind the last store. So an interrupt of the same CPU takes another place, and no other CPU
- *    takes one here.
+ *    before it asks for the CPU, and on again behind the last store. So an interrupt of the same
+ *    CPU takes another place, and no other CPU takes one here.
  * 2. The check is made of what is to be written, and is written last, behind the number, which is
  *    written first, too. On x86 stores are seen in their order, also by who reads the memory after
  *    a crash, as far as caches are. What stands there in between has the new number and a check
