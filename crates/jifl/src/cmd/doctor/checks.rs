@@ -14,7 +14,7 @@ use crate::session::device;
 
 /// The kernels JIFL is made for.
 const OLDEST: (u32, u32) = (6, 1);
-const TESTED: &[(u32, u32)] = &[(6, 1), (6, 12), (7, 3)];
+const TESTED: &[(u32, u32)] = &[(6, 1), (6, 12)];
 
 /// Capabilities, by their bits (linux/capability.h).
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -121,7 +121,7 @@ fn release(host: &Host) -> Finding {
             what,
             Verdict::Note,
             format!(
-                "{} (tested are 6.1, 6.12 and 7.3 as Debian builds them)",
+                "{} (tested are 6.1 and 6.12 as Debian builds them)",
                 host.release
             ),
         );
