@@ -18,7 +18,6 @@
 #define JIFL_HOST_PLANTS(X) \
 	X(faults_not_replaced, "exception tables are asked for cache addresses") \
 	X(unwinder_off, "stack walks see cache addresses") \
-	X(stacks_kept, "a switch to another stack is taken for a move within a frame") \
 	X(hooked_shown, "dumps of the stack have the trampoline of hooked returns") \
 	X(pokes_ignored, "blocks stay when the kernel's text is poked") \
 	X(module_text_kept, "blocks stay when their module goes") \

@@ -302,7 +302,7 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 
 bool jifl_host_keeps_stack(jifl_orig addr, u32 len)
 {
-	return JIFL_HOST_PLANTED(stacks_kept) || jifl_compat_keeps_frame(addr.v, addr.v + len);
+	return jifl_compat_keeps_frame(addr.v, addr.v + len);
 }
 
 /*
