@@ -6,7 +6,8 @@
 CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
-.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native bench-layout \
+.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm test-newest fuzz planted bench \
+	bench-native bench-layout \
 	man install deb tarball test-packages demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
 
 MINUTES ?= 60
@@ -20,6 +21,7 @@ help:
 	@echo "demo   count instructions of system calls in a throwaway machine"
 	@echo "test   all suites: test-rust, test-unit, test-roundtrip, fuzz, test-vm; the last in turns"
 	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
+	@echo "test-newest  the tests in machines on Debian's newest kernels, which it fetches"
 	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
 	@echo "ltp    LTP's tests of system calls and the kernel's selftests, natively and counted; LTP=source PART=i/n"
@@ -115,6 +117,13 @@ planted: test-roundtrip modules cli
 test-vm:
 	@tests/vm/run
 
+# On the newest kernels that Debian's backports have, and on the newest of the series before. What
+# does not pass there is in docs/kernels.md.
+test-newest: setup
+	@scripts/fetch-newest
+	@$(MAKE) --no-print-directory all
+	@JIFL_TEST_KERNELS="$$(xargs <build/kernels/.newest)" tests/vm/run
+
 # A kernel that finds defects by itself; JIFL_TEST_KERNELS=debug tests under it.
 debug-kernel race-kernel: setup
 	@scripts/debug-kernel $(@:-kernel=)
@@ -122,6 +131,7 @@ debug-kernel race-kernel: setup
 # The matrix of machines, loads and tests for so many MINUTES.
 soak: setup
 	@scripts/soak-setup
+	@scripts/fetch-newest
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 

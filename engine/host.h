@@ -43,6 +43,11 @@ void jifl_host_lift_int3(jifl_orig addr, u8 *byte);
  * instructions. Before jifl_host_lift_int3 is asked.
  */
 void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n);
+/*
+ * A move between registers at addr, of len bytes, writes rsp. Is it certain that rsp stays in the
+ * frame of the same function?
+ */
+bool jifl_host_keeps_stack(jifl_orig addr, u32 len);
 /* Where a thread goes on natively that is to execute the original instruction at addr. */
 u64 jifl_host_native(jifl_orig addr);
 

@@ -38,6 +38,13 @@ apt() {
 	return 1
 }
 
+# Prints the place from which apt takes a suite of Debian.
+repository_of() {
+	# shellcheck disable=SC2016 # apt's own variables
+	apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
+		awk -v suite="$1" '$1 == suite && !uri { uri = $2 } END { print uri }'
+}
+
 updated=
 update_lists() {
 	[ -z "$updated" ] || return 0

@@ -112,6 +112,27 @@ static JIFL_NOINLINE void set_undecoded(struct ir_insn *insn)
 	set_native(insn, JIFL_CAUSE_UNDECODED);
 }
 
+#define OPCODE_MOV_STORE 0x89
+#define OPCODE_MOV_LOAD 0x8b
+#define MODRM_REGISTERS 0xc0
+/* REX, the opcode, ModRM. */
+#define MOV_LEN 3
+
+/*
+ * The instruction may put rsp on another stack. A move between registers may also take off the
+ * stack what a call was given there: gcc 14 does so.
+ */
+static JIFL_NOINLINE void ask_for_stack(struct ir_insn *insn)
+{
+	const u8 *b = insn->bytes;
+
+	if (insn->len != MOV_LEN || (b[1] != OPCODE_MOV_STORE && b[1] != OPCODE_MOV_LOAD) ||
+	    b[2] < MODRM_REGISTERS || !jifl_host_keeps_stack(insn->addr, insn->len))
+		return;
+	insn->kind = IR_PLAIN;
+	insn->cause = JIFL_CAUSE_NONE;
+}
+
 /* Puts the nop that the kernel's functions begin with in place of a call of the door. */
 static JIFL_NOINLINE void hide_door(struct ir_insn *insn)
 {
@@ -160,6 +181,8 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 	take(insn, f);
 	if (f->rel_len && ir_kind_ends_block(insn->kind) && insn->kind != IR_NATIVE)
 		follow_direct(insn, offset_of(insn, f));
+	else if (insn->kind == IR_NATIVE && insn->cause == JIFL_CAUSE_STACK)
+		ask_for_stack(insn);
 	else if (insn->bytes[0] == OPCODE_POPF && gives_flags_to_call(insn))
 		set_native(insn, JIFL_CAUSE_PRIVILEGED);
 }

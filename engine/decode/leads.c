@@ -9,16 +9,22 @@
 
 enum {
 	INSNS = 64,		/* instructions looked at, on all ways together */
-	WAYS = 8,		/* ways that branches have left to be looked at */
+	WAYS = 16,		/* places that branches lead to */
 };
 
+/* A place is looked at once: a small loop would else use up all instructions. */
 struct search {
 	jifl_orig ways[WAYS];
-	u32 n, insns;
+	u32 n, looked, insns;
 };
 
 static void add_way(struct search *s, jifl_orig addr)
 {
+	u32 i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->ways[i].v == addr.v)
+			return;
 	if (s->n < WAYS)
 		s->ways[s->n++] = addr;
 }
@@ -54,8 +60,8 @@ bool jifl_decode_reaches(jifl_orig from, jifl_orig to)
 	struct ir_insn insn;
 	jifl_orig addr;
 
-	while (s.n) {
-		addr = s.ways[--s.n];
+	while (s.looked < s.n) {
+		addr = s.ways[s.looked++];
 		for (; addr.v; addr = step(&s, &insn)) {
 			if (addr.v == to.v)
 				return true;

@@ -23,7 +23,7 @@ u8 jifl_zydis_modrm_rm(void)
 /*
  * True when the instruction puts rsp on another stack: a move, exchange or pop into rsp. Ordinary
  * code grows, shrinks and aligns the stack, restores rsp from the frame pointer, and leaves a
- * realigned frame by lea.
+ * realigned frame by lea. Where it takes rsp from another register the host is asked (decode.c).
  */
 static bool switches_stack(void)
 {

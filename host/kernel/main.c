@@ -174,6 +174,7 @@ static const struct jifl_part {
 	{ "imports", jifl_import_init },
 	{ "direct calls", jifl_compat_direct_init },
 	{ "records of returns", jifl_compat_records_init },
+	{ "tables of frames", jifl_compat_orc_init },
 	{ "code memory", jifl_main_codemem, jifl_codemem_exit },
 	{ "text", jifl_text_init, jifl_text_exit },
 	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },

@@ -91,6 +91,14 @@ void jifl_host_lift_int3(jifl_orig addr, u8 *byte)
 {
 }
 
+/* Nothing describes the frames of its programs. */
+bool user_host_keeps_stack;
+
+bool jifl_host_keeps_stack(jifl_orig addr, u32 len)
+{
+	return user_host_keeps_stack;
+}
+
 void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
 {
 }

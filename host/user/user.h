@@ -54,6 +54,9 @@ u64 user_host_call_args(int context, const void *fn, const u64 args[6]);
  */
 void user_host_set_text(const void *start, u64 len, enum jifl_text text, enum jifl_cause cause);
 
+/* The answer of jifl_host_keeps_stack, for all instructions. */
+extern bool user_host_keeps_stack;
+
 /* Native exits by cause. */
 extern u64 user_host_exits[JIFL_CAUSES_MAX];
 u64 user_host_exits_total(void);

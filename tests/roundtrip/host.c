@@ -69,6 +69,12 @@ void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
 {
 }
 
+/* So each such move is copied somewhere. */
+bool jifl_host_keeps_stack(jifl_orig addr, u32 len)
+{
+	return true;
+}
+
 u64 jifl_host_native(jifl_orig addr)
 {
 	return addr.v;

@@ -9,8 +9,10 @@ import itertools
 from dataclasses import astuple, dataclass
 
 SMP = [2, 1, 4]
-# A parameter of kernels with PREEMPT_DYNAMIC, which both of Debian's have.
+# A parameter of kernels with PREEMPT_DYNAMIC, which all of Debian's have.
 PREEMPT = ["voluntary", "full", "none"]
+# What the series from 7.0 on know.
+PREEMPT_OF_7 = ["lazy", "full"]
 KASLR = [False, True]
 
 # Name: CPU model, kernel parameters. They decide which forms of indirect branches
@@ -53,8 +55,14 @@ def named(name):
     return Cell(kernel, int(smp.removeprefix("cpus")), preempt, mitigation, kaslr == ["kaslr"])
 
 
+def preemptions(kernel):
+    """What the kernel's parameter preempt= can be."""
+    return PREEMPT_OF_7 if kernel.startswith("7.") else PREEMPT
+
+
 def everything(kernels):
-    cells = (Cell(*values) for values in itertools.product(kernels, SMP, PREEMPT, MITIGATIONS, KASLR))
+    cells = (Cell(*values) for kernel in kernels
+             for values in itertools.product([kernel], SMP, preemptions(kernel), MITIGATIONS, KASLR))
     return [cell for cell in cells if cell.kernel != NOT_IN.get(cell.mitigation)]
 
 

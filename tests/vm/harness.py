@@ -31,9 +31,14 @@ PROGRAMS = ROOT / "build/tests/vm"
 CELL = cells.named(os.environ["JIFL_TEST_CELL"]) if "JIFL_TEST_CELL" in os.environ else None
 # JIFL_TEST_TIMES=1: guests say what their checks took.
 TIMES = "export JIFL_TEST_TIMES=1; " if "JIFL_TEST_TIMES" in os.environ else ""
+# The series that scripts/fetch-newest has fetched, the newest first; empty where it has not run.
+FETCHED = ROOT / "build/kernels/.newest"
+NEWEST = FETCHED.read_text(encoding="utf-8").split() if FETCHED.exists() else []
 # "debug" and "race" are those that `make debug-kernel` and `make race-kernel` build.
 KERNELS = [CELL.kernel] if CELL else os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
 ARE_ASKED_FOR = CELL is not None or "JIFL_TEST_KERNELS" in os.environ
+# For tests of exact numbers: the newest kernel, too, where it is there.
+AND_NEWEST = KERNELS if ARE_ASKED_FOR else KERNELS + NEWEST[:1]
 # JIFL_SOAK=seconds: tests go on for about so long, and on all kernels.
 SOAK = int(os.environ.get("JIFL_SOAK", "0"))
 SOAK_PATIENCE = 3

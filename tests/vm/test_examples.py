@@ -21,6 +21,7 @@ LISTED = {
     "make test-vm": "runs this",
     'tests/vm/run -k "probe or actions"': "runs tests beside this one",
     "make test-packages": "minutes, and the network; it is a suite of its own",
+    "make test-newest": "hours, and the network; each of its parts is a test of its own",
     "make soak MINUTES=120": "hours; each of its parts is a test of its own",
     "make ltp LTP=~/src/ltp": "hours, and others' tests; test_ltp.py has the comparison",
     "make ltp PART=1/4": "hours, and others' tests; test_ltp.py has the comparison",

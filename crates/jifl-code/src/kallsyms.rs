@@ -7,6 +7,7 @@
 //! names in 6.1, and behind the tokens in 6.12.
 
 use crate::image::{Error, Symbol};
+use crate::names::Variables;
 
 /// Tokens, one for each value of a byte.
 const TOKENS: usize = 256;
@@ -48,7 +49,15 @@ pub fn read(data: &[u8]) -> Result<Vec<Entry>, Error> {
         })
     };
     let all = names.all.into_iter().zip(addresses);
-    Ok(all.filter_map(entry).collect())
+    let mut all: Vec<Entry> = all.filter_map(entry).collect();
+    let variables = Variables::between(|name| {
+        let own = all.iter().find(|entry| entry.symbol.name == name);
+        own.map(|entry| entry.symbol.address)
+    });
+    for entry in &mut all {
+        entry.kind = variables.kind(entry.kind, entry.symbol.address);
+    }
+    Ok(all)
 }
 
 fn word(data: &[u8], at: usize) -> Option<u32> {

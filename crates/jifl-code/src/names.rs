@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What names say of a kernel's text, and the text of /proc/kallsyms.
 
+use std::ops::Range;
+
 /// A line of /proc/kallsyms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -14,9 +16,40 @@ pub struct Line<'a> {
     pub module: Option<&'a str>,
 }
 
+/// Where the kernel has its variables, by the names that it gives to beginning and end.
+///
+/// From 6.16 on the kernel calls them code, because their section is executable in its file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variables(Range<u64>);
+
+impl Variables {
+    /// `address` finds the address of a name.
+    pub fn between(address: impl Fn(&str) -> Option<u64>) -> Variables {
+        let range = address("_sdata").zip(address("_edata"));
+        Variables(range.map_or(0..0, |(begin, end)| begin..end))
+    }
+
+    /// The kind of the kernel's own symbol at an address of which the kernel says that kind.
+    pub fn kind(&self, kind: char, address: u64) -> char {
+        match kind {
+            't' | 'w' if self.0.contains(&address) => 'd',
+            'T' | 'W' if self.0.contains(&address) => 'D',
+            _ => kind,
+        }
+    }
+}
+
+/// The address in the line of the kernel's own symbol of this name.
+fn address_of(kallsyms: &str, name: &str) -> Option<u64> {
+    let end = kallsyms.find(&format!(" {name}\n"))?;
+    let line = kallsyms[..end].rsplit('\n').next()?;
+    u64::from_str_radix(line.split(' ').next()?, 16).ok()
+}
+
 /// The lines of /proc/kallsyms. Hidden addresses, which are 0, are left out.
 pub fn lines(kallsyms: &str) -> impl Iterator<Item = Line<'_>> {
-    kallsyms.split('\n').filter_map(|line| {
+    let variables = Variables::between(|name| address_of(kallsyms, name));
+    kallsyms.split('\n').filter_map(move |line| {
         let (address, rest) = line.split_once(' ')?;
         let address = u64::from_str_radix(address, 16).ok()?;
         let (kind, rest) = rest.split_once(' ')?;
@@ -24,9 +57,13 @@ pub fn lines(kallsyms: &str) -> impl Iterator<Item = Line<'_>> {
             Some((name, module)) => (name, module.trim().trim_matches(['[', ']'])),
             None => (rest.trim_end(), ""),
         };
+        let kind = kind.chars().next()?;
         (address > 0 && !name.is_empty()).then_some(Line {
             address,
-            kind: kind.chars().next()?,
+            kind: match module {
+                "" => variables.kind(kind, address),
+                _ => kind,
+            },
             name,
             module: (!module.is_empty()).then_some(module),
         })
@@ -98,6 +135,14 @@ pub fn is_endless(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_are_no_code_whatever_the_kernel_says() {
+        let text = "1000 T f\n3000 T _sdata\n3010 t var\n4000 T _edata\n3020 t f\t[mod]\n";
+        let kinds: Vec<(&str, char)> = lines(text).map(|line| (line.name, line.kind)).collect();
+        let own = [("f", 'T'), ("_sdata", 'D'), ("var", 'd'), ("_edata", 'T')];
+        assert_eq!(kinds, [&own[..], &[("f", 't')]].concat());
+    }
 
     #[test]
     fn lines_without_an_address_are_left_out() {

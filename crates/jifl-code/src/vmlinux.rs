@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use object::elf::{EM_X86_64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS};
+use object::elf::{EM_X86_64, SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE, SHT_NOBITS};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{
     Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex,
@@ -110,7 +110,8 @@ pub(crate) fn sections<'a>(
             name,
             address: section.address(),
             bytes: Cow::Borrowed(bytes),
-            is_code: sh_flags & u64::from(SHF_EXECINSTR) != 0,
+            // Variables of later kernels are in a section that is both.
+            is_code: sh_flags & u64::from(SHF_EXECINSTR | SHF_WRITE) == u64::from(SHF_EXECINSTR),
         };
         all.push((section.index(), own));
     }

@@ -43,7 +43,8 @@ pub fn find(wanted: &str, kernels: &Path) -> Result<Kernel, String> {
     match images.last() {
         Some(image) => open(image),
         None => Err(format!(
-            "no kernel {wanted} in {}: run `make setup`, or name an image with --kernel PATH",
+            "no kernel {wanted} in {}: run `make setup` (6.1, 6.12) or `scripts/fetch-newest` \
+             (Debian's newest), or name an image with --kernel PATH",
             boot.display()
         )),
     }

@@ -12,6 +12,9 @@
 #include <linux/version.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <asm/ibt.h>
+
+#include "current.h"
 
 struct task_struct;
 struct tracepoint;
@@ -97,16 +100,34 @@ bool jifl_compat_is_returning(unsigned long ip);
  * it is where functions begin, but not at each label of assembly. False: it is not known.
  */
 bool jifl_compat_is_called(unsigned long addr);
+/*
+ * The instruction at addr writes rsp, and next is the one behind it. Is rsp in the frame of the
+ * same function as before? False: it is not known. Any context.
+ */
+bool jifl_compat_keeps_frame(unsigned long addr, unsigned long next);
+/* At load, after jifl_import_init: finds the kernel's own table. 0. */
+int jifl_compat_orc_init(void);
 
 /* --- per-CPU data ------------------------------------------------------------- */
 
 /* The place of the current task, relative to gs. */
 static inline s32 jifl_compat_current_cell(void)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
-	return (s32)(unsigned long)&pcpu_hot.current_task;
+	return (s32)(unsigned long)JIFL_CURRENT_CELL;
+}
+
+/* --- text ------------------------------------------------------------------- */
+
+/*
+ * Is the instruction an endbr64, or what the kernel has written in place of one that it does not
+ * need? insn: its four bytes.
+ */
+static inline bool jifl_compat_is_endbr(u32 insn)
+{
+#ifdef CONFIG_X86_KERNEL_IBT
+	return insn == gen_endbr_poison() || insn == gen_endbr();
 #else
-	return (s32)(unsigned long)&current_task;
+	return false;
 #endif
 }
 

@@ -5,7 +5,12 @@
 
 #include <linux/version.h>
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+/* In these kernels one structure has all of them. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#define JIFL_HAS_PCPU_HOT
+#endif
+
+#ifdef JIFL_HAS_PCPU_HOT
 
 #define JIFL_HOT_TASK		0	/* offsetof(struct pcpu_hot, current_task) */
 #define JIFL_HOT_PREEMPT	8	/* offsetof(struct pcpu_hot, preempt_count) */

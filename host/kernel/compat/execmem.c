@@ -29,7 +29,8 @@
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 
-#define ALLOC(size)	jifl_import(execmem_alloc)(EXECMEM_MODULE_TEXT, size)
+/* From 6.16 on memory for text is read-only from the start. That for modules' data is beside it. */
+#define ALLOC(size)	jifl_import(execmem_alloc)(EXECMEM_MODULE_DATA, size)
 #define VMALLOC		jifl_import(__vmalloc_node_range_noprof)
 #define HAS_VMALLOC	jifl_imported(__vmalloc_node_range_noprof)
 

@@ -26,7 +26,15 @@
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 #include <asm/alternative.h>
+#include <asm/e820/api.h>
 #include <asm/text-patching.h>
+
+/* Of one kernel's headers or another's: asm/text-patching.h, asm/alternative.h. See poke.h. */
+void text_poke_bp(void *addr, const void *opcode, size_t len, const void *emulate);
+void text_poke_sync(void);
+void smp_text_poke_single(void *addr, const void *opcode, size_t len, const void *emulate);
+void smp_text_poke_sync_each_cpu(void);
+int alternatives_text_reserved(void *start, void *end);
 
 /* kernel/trace/ftrace_internal.h */
 int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
@@ -82,9 +90,11 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(NEEDED, task_work_cancel_match) \
 	X(OPTIONAL, task_call_func) \
 	X(NEEDED, __get_vm_area_caller) \
-	X(NEEDED, text_poke_bp) \
+	X(OPTIONAL, text_poke_bp) \
+	X(OPTIONAL, smp_text_poke_single) \
 	X(OPTIONAL, text_poke) \
 	X(OPTIONAL, text_poke_sync) \
+	X(OPTIONAL, smp_text_poke_sync_each_cpu) \
 	X(OPTIONAL, text_poke_copy) \
 	X(OPTIONAL, ftrace_find_rec_direct) \
 	X(OPTIONAL, ftrace_ops_test) \
@@ -96,6 +106,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(OPTIONAL, search_exception_tables) \
 	X(OPTIONAL, perf_event_text_poke) \
 	X(OPTIONAL, perf_event_read_local) \
+	X(OPTIONAL, e820__mapped_raw_any) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 

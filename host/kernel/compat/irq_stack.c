@@ -8,7 +8,7 @@
 #include "current.h"
 #include "ksym.h"
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#ifdef JIFL_HAS_PCPU_HOT
 
 void jifl_compat_irq_stack_init(void)
 {

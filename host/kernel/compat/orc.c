@@ -5,6 +5,19 @@
  * The tables of the kernel and of each module are in the order of addresses: the kernel sorts them
  * when it starts, or loads the module (arch/x86/kernel/unwind_orc.c). An entry is about the
  * addresses from its own on, up to that of the next entry.
+ *
+ * Why an instruction that writes rsp stays in the function's frame, where the entries before it and
+ * behind it are about rsp (jifl_compat_keeps_frame):
+ *
+ * 1. Such an entry says: the frame ends at rsp plus a number. A frame ends where rsp is when the
+ *    function has returned. That is one address as long as the function runs.
+ * 2. So both values of rsp are at known distances from one address. The instruction has moved rsp
+ *    by the difference of the two, in the same frame.
+ * 3. objtool follows what registers hold. An entry behind a move into rsp is about rsp only if
+ *    the other register was made of rsp, in this function (tools/objtool/check.c,
+ *    update_cfi_state). A switch to another stack is described as one (ORC_REG_SP_INDIRECT), or,
+ *    in a function whose frame is found by rbp, not at all: that entry is about rbp.
+ * 4. Nobody changes the tables after load, and text that is patched has no move into rsp.
  */
 #include <linux/module.h>
 #include <linux/preempt.h>
@@ -28,17 +41,18 @@ static unsigned long orc_address(const int *ip)
 	return (unsigned long)ip + *ip;
 }
 
-/* The kernel's own, which never changes: looked up once, for thousands of functions. */
-static struct orc_table orc_table_of_kernel(void)
-{
-	static struct orc_table t;	/* under the callers' mutex */
+/* The kernel's own, which never changes. */
+static struct orc_table of_kernel;
 
-	if (!t.entries) {
-		t.ip = (const int *)jifl_ksym("__start_orc_unwind_ip");
-		t.n = (const int *)jifl_ksym("__stop_orc_unwind_ip") - t.ip;
-		t.entries = (const struct orc_entry *)jifl_ksym("__start_orc_unwind");
-	}
-	return t;
+int jifl_compat_orc_init(void)
+{
+	const int *end = (const int *)jifl_ksym("__stop_orc_unwind_ip");
+
+	of_kernel.ip = (const int *)jifl_ksym("__start_orc_unwind_ip");
+	of_kernel.entries = (const struct orc_entry *)jifl_ksym("__start_orc_unwind");
+	if (end && of_kernel.ip && of_kernel.entries)
+		of_kernel.n = end - of_kernel.ip;
+	return 0;
 }
 
 /* Preemption off, as long as the table is used. */
@@ -54,7 +68,7 @@ static struct orc_table orc_table_of(unsigned long addr)
 			.n = mod->arch.num_orcs,
 		};
 	else
-		t = orc_table_of_kernel();
+		t = of_kernel;
 	if (!t.ip || !t.entries)
 		t.n = 0;
 	return t;
@@ -69,24 +83,46 @@ static bool orc_is_call(const struct orc_entry *e)
 #endif
 }
 
-bool jifl_compat_is_called(unsigned long addr)
+/* So much rsp is below the end of the function's frame; -1: the table says something else. */
+static int orc_distance(unsigned long addr)
 {
 	const struct orc_entry *e;
 	struct orc_table t;
-	bool called = false;
+	int distance = -1;
 	u32 k;
 
-	preempt_disable();
+	preempt_disable_notrace();
 	t = orc_table_of(addr);
 	k = jifl_first(i, t.n, orc_address(&t.ip[i]) <= addr);
 	if (k) {
 		e = &t.entries[k - 1];
-		called = orc_is_call(e) && e->sp_reg == ORC_REG_SP && e->sp_offset == 8;
+		if (orc_is_call(e) && e->sp_reg == ORC_REG_SP)
+			distance = e->sp_offset;
 	}
-	preempt_enable();
-	return called;
+	preempt_enable_notrace();
+	return distance;
+}
+
+bool jifl_compat_is_called(unsigned long addr)
+{
+	return orc_distance(addr) == 8;
+}
+
+bool jifl_compat_keeps_frame(unsigned long addr, unsigned long next)
+{
+	return orc_distance(addr) > 0 && orc_distance(next) > 0;
 }
 #else
+int jifl_compat_orc_init(void)
+{
+	return 0;
+}
+
+bool jifl_compat_keeps_frame(unsigned long addr, unsigned long next)
+{
+	return false;
+}
+
 bool jifl_compat_is_called(unsigned long addr)
 {
 	return false;

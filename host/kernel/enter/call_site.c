@@ -6,10 +6,10 @@
  * refers to that function. The call's target is the function. If the kernel counts calls in the
  * padding before functions (retbleed=stuff; arch/x86/kernel/callthunks.c), it is that padding.
  *
- * This file changes the target as the kernel itself changes live text: by text_poke_bp, with
- * text_mutex held. Other CPUs may execute the call during the three steps of text_poke_bp: they
- * find the old call, an int3 whose handler emulates the new call, or the new call. The bytes are
- * compared before each change and after it.
+ * This file changes the target as the kernel itself changes live text: by jifl_compat_poke, with
+ * text_mutex held. Other CPUs may execute the call during its three steps: they find the old call,
+ * an int3 whose handler emulates the new call, or the new call. The bytes are compared before each
+ * change and after it.
  *
  * All functions: process context; sleep.
  */
@@ -20,6 +20,7 @@
 
 #include "../kernel.h"
 #include "../compat/import.h"
+#include "../compat/poke.h"
 #include "../compat/ksym.h"
 #include "call_site.h"
 
@@ -87,9 +88,10 @@ int jifl_call_site_init(void)
 
 	site.function = jifl_ksym("x64_sys_call");
 	site.text_mutex = (struct mutex *)jifl_ksym("text_mutex");
-	if (!caller || !site.text_mutex || !site.function) {
+	if (!caller || !site.text_mutex || !site.function || !jifl_compat_poke_works()) {
 		pr_err("no %s: use a kernel that has it\n", !caller ? "do_syscall_64" :
-		       !site.function ? "x64_sys_call" : "text_mutex");
+		       !site.function ? "x64_sys_call" :
+		       !site.text_mutex ? "text_mutex" : "text_poke_bp or smp_text_poke_single");
 		return -EOPNOTSUPP;
 	}
 
@@ -136,7 +138,7 @@ static int change(unsigned long from, unsigned long to)
 		return -EBUSY;
 	}
 	memcpy(insn + 1, &rel, sizeof(rel));
-	jifl_import(text_poke_bp)(site.call, insn, sizeof(insn), NULL);
+	jifl_compat_poke(site.call, insn, sizeof(insn));
 	return memcmp(site.call, insn, sizeof(insn)) ? -EIO : 0;
 }
 

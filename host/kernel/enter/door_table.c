@@ -103,10 +103,15 @@ static struct vm_struct *area;		/* these three: jifl_session_mutex */
 static LIST_HEAD(pages);		/* that are mapped there */
 static struct mm_struct *init_mm_found;
 
-/* Offsets and masks that the stub cannot have from headers, as absolute symbols. */
+/*
+ * Offsets and masks that the stub cannot have from headers, as absolute symbols. In two halves: the
+ * compiler takes no number of 32 bits whose highest bit is set, as masks of the preemption's count
+ * have it since 7.3.
+ */
 static void __used jifl_doors_symbols(void)
 {
-#define SYMBOL(name, value)	asm(".globl " #name "\n" #name " = %c0" : : "i" (value))
+#define SYMBOL(name, value)	asm(".globl " #name "\n" #name " = %c0 << 16 | %c1" \
+				    : : "i" ((value) >> 16), "i" ((value) & 0xffff))
 	SYMBOL(jifl_task_stack, offsetof(struct task_struct, stack));
 	SYMBOL(jifl_task_flags, offsetof(struct task_struct, flags));
 	SYMBOL(jifl_flag_thread, PF_KTHREAD | PF_IDLE);

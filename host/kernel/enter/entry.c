@@ -9,7 +9,8 @@
  * No task is inside a stub when the module is removed:
  *
  * 1. A task enters a stub only by the call in do_syscall_64. jifl_entry_detach restores the
- *    kernel's own call. When text_poke_bp returns, no CPU executes the redirected call any more.
+ *    kernel's own call. When jifl_compat_poke returns, no CPU executes the redirected call any
+ *    more.
  * 2. Stubs and the code they call do not sleep. A task that was in a stub at that moment is
  *    running, or was preempted there. jifl_entry_exit waits for synchronize_rcu_tasks. Then each
  *    such task has slept or has been in user mode, so it has left the stub.

@@ -53,6 +53,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../compat/ksym.h"
 #include "../text/jump.h"
 #include "door_table.h"
@@ -75,7 +76,7 @@ static u64 inside_address(u64 begin)
 
 	if (copy_from_kernel_nofault(&insn, (void *)(unsigned long)begin, sizeof(insn)))
 		return 0;
-	return begin + (is_endbr(insn) ? ENDBR_INSN_SIZE : 0);
+	return begin + (jifl_compat_is_endbr(insn) ? ENDBR_INSN_SIZE : 0);
 }
 
 /* Where its jump stands: jifl_jump_begin. */

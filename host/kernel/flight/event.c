@@ -2,8 +2,9 @@
 /*
  * The events of the flight recorder: tracepoints of the kernel, and what is recorded of each.
  *
- * A hook runs with preemption off, in the context of its tracepoint, and gets what that has behind
- * `data`. It reads what the tracepoint's own event reads, and nothing else.
+ * A hook runs in the context of its tracepoint, and gets what that has behind `data`. It may be
+ * preempted where the kernel allows that (compat/tracepoint.h), but not while it writes. It reads
+ * what the tracepoint's own event reads, and nothing else.
  */
 #include <linux/blk-mq.h>
 #include <linux/interrupt.h>
@@ -15,7 +16,6 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <asm/syscall.h>
-#include <asm/trace/exceptions.h>
 #include <trace/events/block.h>
 #include <trace/events/error_report.h>
 #include <trace/events/irq.h>
@@ -30,6 +30,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../compat/exceptions.h"
 #include "flight.h"
 
 /*
@@ -161,6 +162,12 @@ static void jifl_flight_on_exit_task(void *data, struct task_struct *p)
 			jifl_flight_word(p->comm, 1), 0);
 }
 
+/* Later kernels tell more of it. */
+static void jifl_flight_on_exit_task_group(void *data, struct task_struct *p, bool group_dead)
+{
+	jifl_flight_on_exit_task(data, p);
+}
+
 static void jifl_flight_on_signal(void *data, int sig, struct kernel_siginfo *info,
 				  struct task_struct *task, int group, int result)
 {
@@ -279,12 +286,16 @@ static const struct jifl_flight_event jifl_flight_table[JIFL_FLIGHT_NR_EVENTS] =
 };
 
 /*
- * A hook gets what its tracepoint gives: the compiler compares them. Of the first one, by what the
- * kernel has.
+ * A hook gets what its tracepoint gives: the compiler compares them. Of two there are two hooks,
+ * for what one kernel gives and another.
  */
 #define JIFL_FLIGHT_OLD_OOM							\
 	__builtin_types_compatible_p(typeof(&check_trace_callback_type_mark_victim), \
 				     void (*)(void (*)(void *, int)))
+#define JIFL_FLIGHT_EXIT_OF_GROUP						\
+	__builtin_types_compatible_p(						\
+		typeof(&check_trace_callback_type_sched_process_exit),		\
+		void (*)(void (*)(void *, struct task_struct *, bool)))
 
 static void __maybe_unused jifl_flight_compare(void)
 {
@@ -293,8 +304,12 @@ static void __maybe_unused jifl_flight_compare(void)
 #define JIFL_FLIGHT_FN(name_) jifl_flight_on_##name_
 #define jifl_flight_on_oom \
 	__builtin_choose_expr(JIFL_FLIGHT_OLD_OOM, jifl_flight_on_oom_pid, (jifl_flight_on_oom))
+#define jifl_flight_on_exit_task							\
+	__builtin_choose_expr(JIFL_FLIGHT_EXIT_OF_GROUP, jifl_flight_on_exit_task_group,	\
+			      (jifl_flight_on_exit_task))
 	JIFL_FLIGHT_EVENTS(JIFL_FLIGHT_COMPARE)
 #undef jifl_flight_on_oom
+#undef jifl_flight_on_exit_task
 }
 
 static struct jifl_flight_hook {
@@ -314,6 +329,8 @@ int jifl_flight_find_events(void)
 
 	if (JIFL_FLIGHT_OLD_OOM)
 		jifl_flight_hooks[JIFL_FLIGHT_EVENT_oom].fn = jifl_flight_on_oom_pid;
+	if (JIFL_FLIGHT_EXIT_OF_GROUP)
+		jifl_flight_hooks[JIFL_FLIGHT_EVENT_exit_task].fn = jifl_flight_on_exit_task_group;
 	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
 		jifl_flight_hooks[i].tp = jifl_compat_tracepoint(jifl_flight_hooks[i].tracepoint);
 	return 0;

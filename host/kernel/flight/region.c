@@ -36,6 +36,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "flight.h"
 
@@ -61,7 +62,7 @@ static int jifl_region_by_address(const char *text, phys_addr_t *start, phys_add
 	    REGION_DISJOINT)
 		return -ENXIO;
 	for (at = from; at < from + bytes; at += PAGE_SIZE)
-		if (!e820__mapped_raw_any(at, at + PAGE_SIZE, E820_TYPE_RAM))
+		if (!jifl_import(e820__mapped_raw_any)(at, at + PAGE_SIZE, E820_TYPE_RAM))
 			return -ENXIO;
 	*start = from;
 	*size = bytes;

@@ -5,8 +5,9 @@
  * Why a record is whole, or known not to be:
  *
  * 1. A place in the ring is taken by one instruction, xadd without lock, on the CPU's own cache
- *    line. Preemption is off. So an interrupt of the same CPU takes another place, and no other CPU
- *    takes one here.
+ *    line. Preemption is off: where the tracepoint leaves it on, jifl_flight_write turns it off
+ *    before it asks for the CPU, and on again behind the last store. So an interrupt of the same
+ *    CPU takes another place, and no other CPU takes one here.
  * 2. The check is made of what is to be written, and is written last, behind the number, which is
  *    written first, too. On x86 stores are seen in their order, also by who reads the memory after
  *    a crash, as far as caches are. What stands there in between has the new number and a check
@@ -27,10 +28,11 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
-#include <asm/msr.h>
+#include <asm/tsc.h>
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/tracepoint.h"
 #include "flight.h"
 
 static_assert(sizeof(struct jifl_flight_record) == 64);
@@ -120,7 +122,8 @@ void jifl_flight_trip(enum jifl_flight_stop why, u32 event, u64 after)
 	jifl_region_flush_head(head);
 }
 
-void jifl_flight_write(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e)
+/* Preemption is off. */
+static __always_inline void jifl_flight_put(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e)
 {
 	const struct jifl_flight_cpu *cpu = this_cpu_ptr(&jifl_flight_cpu);
 	const u64 now = rdtsc();
@@ -147,4 +150,11 @@ void jifl_flight_write(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e)
 		WRITE_ONCE(to[2], rest);
 	if (unlikely(jifl_flight_state.stop_mask >> event & 1))
 		jifl_flight_trip(JIFL_FLIGHT_AT_EVENT, event, jifl_flight_state.after);
+}
+
+void jifl_flight_write(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e)
+{
+	jifl_compat_hook_begin();
+	jifl_flight_put(event, a, b, c, d, e);
+	jifl_compat_hook_end();
 }

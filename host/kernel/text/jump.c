@@ -64,7 +64,6 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "jump.h"
 #include "overlay.h"
@@ -434,8 +433,7 @@ void jifl_jumps_put(struct jifl_jump **list, u32 n)
 
 int jifl_jump_init(void)
 {
-	works = jifl_poke_works() && jifl_imported(alternatives_text_reserved) &&
-		jifl_gates_open();
+	works = jifl_poke_works() && jifl_gates_open();
 	return 0;
 }
 

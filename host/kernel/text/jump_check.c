@@ -52,6 +52,7 @@
 #include "../compat/compat.h"
 #include "../compat/import.h"
 #include "../compat/ksym.h"
+#include "../compat/poke.h"
 #include "blacklist.h"
 #include "jump.h"
 #include "overlay.h"
@@ -76,7 +77,7 @@ static bool can_move(const struct ir_insn *insn)
 	if (insn->kind != IR_PLAIN && insn->kind != IR_NOP)
 		return false;
 	/* Something leads to an endbr64 indirectly. */
-	if (insn->len == ENDBR_INSN_SIZE && is_endbr(*(const u32 *)insn->bytes))
+	if (insn->len == ENDBR_INSN_SIZE && jifl_compat_is_endbr(*(const u32 *)insn->bytes))
 		return false;
 	/* The interrupts that an sti holds back would come at the int3 of the gate. */
 	return insn->len && insn->bytes[0] != OPCODE_STI && insn->bytes[0] != PREFIX_LOCK;
@@ -122,7 +123,7 @@ unsigned long jifl_jump_begin(unsigned long function)
 
 	if (site)
 		return site + CALL_INSN_SIZE;
-	return function + (is_endbr(*(u32 *)function) ? ENDBR_INSN_SIZE : 0);
+	return function + (jifl_compat_is_endbr(*(u32 *)function) ? ENDBR_INSN_SIZE : 0);
 }
 
 bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
@@ -184,10 +185,10 @@ static void check_reserved(struct jifl_jump **jumps, u32 n)
 
 	jifl_poke_lock();
 	for (i = 0; i < n; i++) {
-		void *first = (void *)jumps[i]->begin, *last = first + jumps[i]->len - 1;
+		const unsigned long first = jumps[i]->begin, last = first + jumps[i]->len - 1;
 
 		jumps[i]->refused |= has_kprobe(jumps[i]) || is_blacklisted(jumps[i]->begin) ||
-				     jifl_import(alternatives_text_reserved)(first, last);
+				     jifl_compat_poke_reserved(first, last);
 		cond_resched();
 	}
 	jifl_poke_unlock();

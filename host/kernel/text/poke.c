@@ -12,6 +12,7 @@
 #include "../kernel.h"
 #include "../compat/import.h"
 #include "../compat/ksym.h"
+#include "../compat/poke.h"
 #include "poke.h"
 
 /* The kernel's own. NULL: nothing is written. */
@@ -27,7 +28,7 @@ int jifl_poke_init(void)
 bool jifl_poke_works(void)
 {
 	return kprobe_mutex_found && text_mutex_found && jifl_imported(text_poke) &&
-	       jifl_imported(text_poke_sync) && jifl_imported(get_kprobe);
+	       jifl_compat_poke_works() && jifl_imported(get_kprobe);
 }
 
 void jifl_poke_lock(void)
@@ -51,5 +52,5 @@ void jifl_poke(unsigned long at, const u8 *bytes, u32 n)
 
 void jifl_poke_sync(void)
 {
-	jifl_import(text_poke_sync)();
+	jifl_compat_poke_sync();
 }

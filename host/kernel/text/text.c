@@ -300,6 +300,11 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 	return JIFL_TEXT_FOREIGN;
 }
 
+bool jifl_host_keeps_stack(jifl_orig addr, u32 len)
+{
+	return jifl_compat_keeps_frame(addr.v, addr.v + len);
+}
+
 /*
  * Text that is being patched is seen either as it was or with an int3 in front, because the kernel
  * changes it in steps, and each step waits for this CPU to take an interrupt.

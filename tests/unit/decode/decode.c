@@ -126,6 +126,26 @@ UNIT_TEST(kind, "decode/decode: kinds and causes")
 	}
 }
 
+/* The host knows the frame. */
+UNIT_TEST(kept, "decode/decode: moves of the stack pointer within a frame")
+{
+	struct ir_insn insn;
+	bool kept;
+	u32 i;
+
+	begin();
+	user_host_keeps_stack = true;
+	for (i = 0; i < JIFL_ARRAY_LEN(kinds); i++) {
+		put(0, kinds[i].bytes, kinds[i].n);
+		jifl_decode_insn(at(0), &insn);
+		kept = kinds[i].cause == JIFL_CAUSE_STACK && kinds[i].n == 3 &&
+		       !strncmp(kinds[i].asm_text, "mov %", 5);
+		CHECK(insn.kind == (kept ? IR_PLAIN : kinds[i].kind), "%s: kind %u",
+		      kinds[i].asm_text, insn.kind);
+	}
+	user_host_keeps_stack = false;
+}
+
 UNIT_TEST(fields, "decode/decode: targets, condition codes, registers, operands' places")
 {
 	struct ir_insn insn;

@@ -24,6 +24,7 @@
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
 
 #include "contexts.h"
@@ -395,8 +396,12 @@ static const struct proc_ops contexts_ops = {
 
 static int __init contexts_init(void)
 {
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&hrtimer, hrtimer_function, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+#else
 	hrtimer_init(&hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	hrtimer.function = hrtimer_function;
+#endif
 	if (proc_create("jifl_contexts", 0600, NULL, &contexts_ops) &&
 	    proc_create_single("jifl_contexts_least", 0400, NULL, contexts_show_least))
 		return 0;
@@ -409,7 +414,7 @@ static void __exit contexts_exit_module(void)
 {
 	remove_proc_entry("jifl_contexts_least", NULL);
 	remove_proc_entry("jifl_contexts", NULL);
-	del_timer_sync(&timer);
+	timer_delete_sync(&timer);
 	tasklet_kill(&tasklet);
 	irq_work_sync(&irq_work);
 	irq_work_sync(&cut_work);

@@ -26,6 +26,7 @@
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 /* As it stands: not cloned, not inlined, no tail of another. */
 #define KNOWN __attribute__((noipa, optimize("no-optimize-sibling-calls")))
@@ -66,10 +67,15 @@ TAKE(give_percpu_write, percpu_up_write(&known_percpu_rwsem))
 #define WAITED_FOR(name, condition) static bool name(void) { return condition; }
 
 WAITED_FOR(rwlock_waited_for, arch_spin_is_locked(&known_rwlock.raw_lock.wait_lock))
-WAITED_FOR(mutex_waited_for, !list_empty_careful(&known_mutex.wait_list))
+/* MUTEX_FLAG_WAITERS of kernel/locking/mutex.h */
+WAITED_FOR(mutex_waited_for, atomic_long_read(&known_mutex.owner) & 1)
 WAITED_FOR(mutex_spun_for, osq_is_locked(&known_mutex.osq) || mutex_waited_for())
 WAITED_FOR(rwsem_waited_for, rwsem_is_contended(&known_rwsem))
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+WAITED_FOR(semaphore_waited_for, READ_ONCE(known_semaphore.first_waiter))
+#else
 WAITED_FOR(semaphore_waited_for, !list_empty_careful(&known_semaphore.wait_list))
+#endif
 WAITED_FOR(rt_mutex_waited_for, !RB_EMPTY_ROOT(&known_rt_mutex.rtmutex.waiters.rb_root))
 WAITED_FOR(percpu_waited_for, waitqueue_active(&known_percpu_rwsem.waiters))
 

@@ -16,6 +16,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 /* As in modules/contexts.h: so that dumps show the bytes before the first function. */
 asm(".text\n"
@@ -218,6 +219,17 @@ static const struct proc_ops storm_ops = {
 	.proc_release = single_release,
 };
 
+static void set_up(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *),
+		   enum hrtimer_mode mode)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, mode);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, mode);
+	timer->function = fn;
+#endif
+}
+
 static int __init storm_init(void)
 {
 	struct of_cpu *of;
@@ -228,10 +240,8 @@ static int __init storm_init(void)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		of = per_cpu_ptr(cpus, cpu);
-		hrtimer_init(&of->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-		hrtimer_init(&of->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_SOFT);
-		of->hard.function = on_hard;
-		of->soft.function = on_soft;
+		set_up(&of->hard, on_hard, HRTIMER_MODE_REL_PINNED_HARD);
+		set_up(&of->soft, on_soft, HRTIMER_MODE_REL_PINNED_SOFT);
 	}
 	if (proc_create("storm", 0600, NULL, &storm_ops))
 		return 0;

@@ -70,6 +70,7 @@
 #include "../../compat/compat.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
+#include "../../compat/poke.h"
 #include "../../search.h"
 #include "../../run/unwind.h"
 #include "../../enter/target.h"
@@ -171,7 +172,7 @@ static bool jifl_int3_is_alternative(unsigned long address)
 	bool is;
 
 	jifl_poke_lock();
-	is = jifl_import(alternatives_text_reserved)((void *)address, (void *)address);
+	is = jifl_compat_poke_reserved(address, address);
 	jifl_poke_unlock();
 	return is;
 }
@@ -373,8 +374,7 @@ int jifl_int3_init(void)
 {
 	jifl_int3_works = jifl_poke_works() && jifl_imported(search_exception_tables) &&
 			  jifl_imported(jump_label_text_reserved) &&
-			  jifl_imported(static_call_text_reserved) &&
-			  jifl_imported(alternatives_text_reserved);
+			  jifl_imported(static_call_text_reserved);
 	return JIFL_TRY(register_die_notifier(&jifl_int3_notifier));
 }
 

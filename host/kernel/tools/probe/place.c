@@ -15,6 +15,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/compat.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
 #include "../../search.h"
@@ -89,7 +90,8 @@ static bool jifl_probe_is_endbr(unsigned long address)
 {
 	u32 insn;
 
-	return !copy_from_kernel_nofault(&insn, (void *)address, sizeof(insn)) && is_endbr(insn);
+	return !copy_from_kernel_nofault(&insn, (void *)address, sizeof(insn)) &&
+	       jifl_compat_is_endbr(insn);
 }
 
 /*

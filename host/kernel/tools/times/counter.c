@@ -12,8 +12,8 @@
  * 3. A hook gets the tracepoint's own arguments behind its data, and does not look at them. By the
  *    calling convention of x86-64 it may have fewer parameters than its caller gives.
  * 4. CPUs have no records before jifl_times_open_tasks gives them sinks. A hook that comes earlier
- *    does nothing. When a CPU is led to its sink at the end (jifl_times_freeze) events are the
- *    sink's.
+ *    does nothing. Preemption is off from the choice of a record to its end. When a CPU is led to
+ *    its sink at the end (jifl_times_freeze) events are the sink's.
  *
  * Context: hooks run in any context that has tracepoints; the others sleep.
  */
@@ -26,6 +26,7 @@
 #include "../../plant.h"
 #include "../../compat/compat.h"
 #include "../../compat/ksym.h"
+#include "../../compat/tracepoint.h"
 #include "../../call/whose.h"
 #include "times.h"
 
@@ -33,10 +34,13 @@ static void jifl_times_event(void *data)
 {
 	const struct jifl_times_counter *c = data;
 	struct jifl_times_cpu __percpu *cpus = READ_ONCE(c->times->cpus);
-	struct jifl_times_record *r = cpus ? jifl_times_here(cpus, preempt_count()) : NULL;
+	struct jifl_times_record *r;
 
+	jifl_compat_hook_begin();
+	r = cpus ? jifl_times_here(cpus, preempt_count()) : NULL;
 	if (r && !JIFL_HOST_PLANTED(events_uncounted))
 		jifl_times_inc(r->events[c->index]);
+	jifl_compat_hook_end();
 }
 
 static bool jifl_times_is_between(unsigned long at, const char *begin, const char *end)
