@@ -54,6 +54,7 @@ struct jifl_tool {
 	bool objects;			/* programs of its places tell what calls are about */
 	bool watches;			/* with places: a filter is s->watched, which it asks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
+	bool lays;			/* blocks of its sessions may be laid anew */
 	/* Its sessions have one target, a function, whose calls go to another one; aim->gate. */
 	bool replaces;
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */

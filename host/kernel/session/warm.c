@@ -258,7 +258,7 @@ int jifl_warm(struct jifl_session *s, struct jifl_warm *req)
 		mutex_lock(&jifl_session_mutex);
 		if (!s->running)
 			ret = -ENOENT;
-		else if (lays && s->tool->kind != JIFL_KIND_LAYOUT)
+		else if (lays && !s->tool->lays)
 			ret = -EINVAL;
 		else
 			ret = jifl_warm_all(s, blocks, req);

@@ -115,6 +115,7 @@ const struct jifl_tool jifl_tool_layout = {
 	.calls = JIFL_CALLS_UNCOUNTED,
 	.alone = true,
 	.holds = true,
+	.lays = true,
 	.entry = jifl_count_entry,
 };
 
