@@ -5,6 +5,9 @@ import pytest
 
 import harness
 
+# The others take minutes each. They have been seen to be found, but not on both kernels three times:
+# the soak has them.
+IN_SOAK = ["computes", "machine"]
 GROUPS = {
     "waits": ["lock", "disk", "fsync", "socket"],
     "computes": ["reads", "retries", "walk", "driver", "directory"],
@@ -12,7 +15,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", [name for name in GROUPS if harness.SOAK or name not in IN_SOAK])
 @pytest.mark.parametrize("kernel", harness.KERNELS)
 def test_search(kernel, group, show):
     harness.guest("search", *GROUPS[group], kernel=kernel, smp=2, timeout=900, show=show)

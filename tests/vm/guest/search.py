@@ -146,7 +146,7 @@ BOTTLENECKS = {
     "faults": (faulting, "faults", ".", r"\+0x", ""),
     "socket": (full_socket, "network", "unix_stream_sendmsg|sock_alloc_send", r"unix_stream_sendmsg\+0x", ""),
     "disk": (slow_disk, "disk", "blkdev|iomap|direct", r"\+0x", "nullb0"),
-    "fsync": (syncing, "sync", "fsync|jbd2|ext4|write_and_wait", r"\+0x", "journal.db"),
+    "fsync": (syncing, "sync", "fsync|jbd2|ext4|write_and_wait", r"\+0x", ""),
     "directory": (hot_directory, "cpu", "dcache_readdir|readdir|scan_positives|next_positive|filldir64", r"\+0x", ""),
 }
 
