@@ -2,7 +2,10 @@
 """The flight recorder: in a machine that lives, that dies, and that starts again."""
 
 import json
+import socket
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -16,7 +19,43 @@ PROGRAM = "exec /usr/bin/python3 -B " + str(harness.ROOT / "tests/vm/guest/fligh
 
 @pytest.mark.parametrize("kernel", harness.turn(2))
 def test_flight(kernel, show):
-    harness.guest("flight", kernel=kernel, smp=2, timeout=300, show=show)
+    harness.build_test_module(kernel)
+    harness.guest("flight", harness.compile_program("calls32"), kernel=kernel, smp=2, timeout=900, show=show)
+
+
+def send_nmis(monitor, number):
+    """Has QEMU send NMIs to the machine, as an operator does whose machine answers no more."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(monitor))
+        lines = client.makefile("rw")
+        for command in ["qmp_capabilities"] + number * ["inject-nmi"]:
+            lines.write(json.dumps({"execute": command}) + "\n")
+            lines.flush()
+            while "return" not in json.loads(lines.readline()):
+                pass
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_storm(kernel, show, tmp_path):
+    """All events under load on all processors, and NMIs whose own messages are recorded."""
+    monitor = tmp_path / "monitor"
+    over = threading.Event()
+
+    def storm():
+        while not over.wait(1):
+            try:
+                send_nmis(monitor, 50)
+            except (OSError, ValueError):   # not there yet, or gone
+                pass
+
+    sender = threading.Thread(target=storm, daemon=True)
+    sender.start()
+    try:
+        harness.guest("flight_storm", harness.rounds(kernel, 10, 120), kernel=kernel, smp=2, timeout=700, show=show,
+                      options=["--monitor", monitor])
+    finally:
+        over.set()
 
 
 def check_last_moment(lines, show, name, whole=True):
@@ -51,7 +90,7 @@ DEATHS = [("c", "sysrq: Trigger a crash"), ("irq-null", "BUG: kernel NULL pointe
 def test_crash(kernel, how, said, show, tmp_path):
     """A panic: all is found in the memory that is left, without the module and without symbols."""
     core = tmp_path / "core"
-    run = harness.vm(f"{PROGRAM} {how}", kernel=kernel, memory="512M", smp=2, timeout=120, check=False,
+    run = harness.vm(f"{PROGRAM} {how}", kernel=kernel, memory="512M", smp=2, timeout=400, check=False,
                      options=["--dump", core, "--module", harness.build_trouble(kernel)])
     assert run.status == PANICKED, run.shown()
     found = subprocess.run([harness.JIFL, "flight", "extract", core, "-f", "ndjson"], capture_output=True, text=True, check=False)
@@ -66,7 +105,7 @@ def test_crash(kernel, how, said, show, tmp_path):
 def test_crash_kernel(kernel, show):
     """kdump: the crash kernel finds the last moment in /proc/vmcore."""
     image = harness.ROOT / f"build/kernels/boot/vmlinuz-{harness.release_of('6.12' if kernel in harness.FINDERS else kernel)}"
-    run = harness.vm(f"{PROGRAM} c {image} {harness.compile_program('crash_run')}", kernel=kernel, memory="1G", smp=2, timeout=300,
+    run = harness.vm(f"{PROGRAM} c {image} {harness.compile_program('crash_run')}", kernel=kernel, memory="1G", smp=2, timeout=700,
                      check=False, append="crashkernel=256M")
     assert run.status == PANICKED and "crash kernel: status 0" in run.console, run.shown()
     lines = "\n".join(line for line in run.console.splitlines() if line.startswith("{"))
@@ -77,8 +116,31 @@ def test_crash_kernel(kernel, show):
 def test_restart(kernel, show):
     """A reset: memory that a parameter has set aside has all that was recorded, for the next boot."""
     append, name = MEMORY[kernel if kernel in MEMORY else "6.12"]
-    run = harness.vm(f"{PROGRAM} b {name}", kernel=kernel, memory="1G", smp=2, timeout=240, check=False, append=append,
+    run = harness.vm(f"{PROGRAM} b {name}", kernel=kernel, memory="1G", smp=2, timeout=700, check=False, append=append,
                      options=["--restarts"])
     assert run.status == 0, run.shown()
     lines = "\n".join(line for line in run.stdout.splitlines() if line.startswith("{"))
     check_last_moment(lines, show, f"{kernel}, reset")
+
+
+# What is recorded, or traced by the kernel itself, of each system call.
+WAYS = {"both": "jifl flight mask -e sys_enter,sys_exit", "calls": "jifl flight mask -e sys_enter",
+        "results": "jifl flight mask -e sys_exit"}
+EVENTS = "/sys/kernel/tracing/events/raw_syscalls"
+MOST = 50
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_a_record_costs_few_instructions(kernel, show):
+    """In a machine whose clock counts instructions: a call and its result, with what leads to their records."""
+    reads = harness.compile_program("reads", "-O2", "-static")
+    own = [f"{way} && {reads}" for way in WAYS.values()]
+    run = harness.vm(" && ".join([str(reads), "jifl flight start --keep -e sys 2>/dev/null", *own, "jifl flight stop", str(reads),
+                                  f"echo 1 >{EVENTS}/enable", str(reads), f"echo 0 >{EVENTS}/sys_exit/enable", str(reads)]),
+                     kernel=kernel, icount=True, timeout=200)
+    native, *took, after, events, event = map(int, run.stdout.split())
+    added = dict(zip(WAYS, (each - native for each in took)))
+    show(f"the flight recorder adds to a system call, in instructions: {added}; the kernel's events {events - native}, "
+         f"sys_enter {event - native}")
+    assert after == native
+    assert 0 < added["calls"] <= MOST and 0 < added["results"] <= MOST and added["both"] <= 2 * MOST, added

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The flight recorder while the machine lives: what it records, when it stops, whose it is.
 
-usage: flight.py
+usage: flight.py CALLS32
+
+CALLS32 is the program calls32.
 """
 
 import errno
+import json
 import os
 import re
 import signal
@@ -13,10 +16,18 @@ import sys
 import time
 from pathlib import Path
 
-from lib import Device, background, check, complaints, figure, kernel_log, log_mark, main, reload, run, same, wait_for
-from region import (ALL, AT_ERRNO, AT_REQUEST, END, FREEZE, MASK, RUNS, START, THAW, Recording, flight, recorder)
+from lib import (Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file, plant,
+                 reload, report, run, same, session, status, wait_for)
+from region import (ALL, AT_ERRNO, AT_REQUEST, AT_SLOW, END, FREEZE, MASK, OF_ARG0, OF_THREAD, RUNS, START, THAW, Recording,
+                    flight, recorder)
 
-PWRITE64 = 18
+# The module as built for tests keeps a thread on its way in (host/kernel/plant.h).
+TEST_MODULE = module_file().replace("/modules/", "/modules-test/")
+FRONT = Path("/sys/module/jifl/parameters/front")
+
+PWRITE64, NANOSLEEP, CLOCK_NANOSLEEP, GETPID, GETPPID = 18, 35, 230, 39, 110
+IA32 = 0x80000000
+READ_32, GETPID_32 = 3, 20
 TRACING = Path("/sys/kernel/tracing")
 
 # Writes nothing at the places 0, 1, 2, ... of a file. The place is an argument.
@@ -76,6 +87,80 @@ def system_calls():
     same("a process: it executes a program and ends", lives, ["sched_process_exec", "sched_process_exit"])
     forks = [args for *_, args in recording.of("sched_process_fork", tid=os.getpid())]
     check("a process: its parent has made it", writer.pid in [args[0] for args in forks], forks)
+
+
+def calls_of_32_bits(program_file):
+    """Calls of 32-bit programs are those of their own table."""
+    rounds = 50
+    with recorder() as device:
+        start_of(device, "sys_enter", "sys_exit", count=1 << 16)
+        program = background(program_file, str(rounds))
+        program.communicate()
+        recording = Recording(device)
+    for name in ("sys_enter", "sys_exit"):
+        calls = [args[0] for *_, args in recording.of(name, tid=program.pid)]
+        found = {number: calls.count(number) for number in (READ_32 | IA32, GETPID_32 | IA32)}
+        same(f"32 bits: {name}", found, {READ_32 | IA32: rounds, GETPID_32 | IA32: rounds})
+    results = {args[1] for *_, args in recording.of("sys_exit", tid=program.pid) if args[0] == READ_32 | IA32}
+    same("32 bits: a result", results, {(1 << 64) - errno.EBADF})
+
+
+def forks():
+    """Who is made by fork comes out of it, too. A call that no table has leaves its result."""
+    code = "import ctypes, os\nif os.fork():\n    os.wait()\n    ctypes.CDLL(None).syscall(5000)"
+    with recorder() as device:
+        start_of(device, "sys_enter", "sys_exit", "sched_process_fork", count=1 << 16)
+        parent = background(sys.executable, "-c", code)
+        parent.communicate()
+        recording = Recording(device)
+    child = next(args[0] for *_, args in recording.of("sched_process_fork", tid=parent.pid))
+    first = recording.of("sys_enter", "sys_exit", tid=child)[0]
+    same("fork: the child comes out of the call", (first[1], first[5][1]), ("sys_exit", 0))
+    unknown = [(name, args[1]) for _, name, *_, args in recording.of("sys_enter", "sys_exit", tid=parent.pid) if args[0] == 5000]
+    same("a call of no table", unknown, [("sys_exit", (1 << 64) - errno.ENOSYS)])
+
+
+def sessions_beside():
+    """Sessions and recordings of the same calls come and go in any order, and both have all calls."""
+    asker = "import os, sys\nfor _ in range(200): os.getppid()"
+
+    def load(recording):
+        made = background(sys.executable, "-c", asker)
+        made.communicate()
+        if recording:
+            got = [args[0] for *_, args in Recording(device).of("sys_enter", tid=made.pid)]
+            same("beside: the recording has all", got.count(GETPPID), 200)
+
+    with recorder() as device:
+        owner = session("insn", "sys:getppid", "-f", "json")
+        load(False)
+        start_of(device, "sys_enter", "sys_exit", count=1 << 16)
+        load(True)
+        got = report(interrupt(owner)[0])["by_name"]["getppid"]
+        same("beside: the session has all", (got["calls"], got["missed"]), (400, 0))
+        load(True)
+        owner = session("call", "sys:getppid", "-f", "json")
+        load(True)
+        flight(device, END)
+        load(False)
+        same("beside: the next has, too", report(interrupt(owner)[0])["by_name"]["getppid"]["calls"], 400)
+
+
+def at_the_front():
+    """A thread that is on its way in when the recording ends writes nothing to the memory that is given back."""
+    run("rmmod", "jifl", check=True)
+    run("insmod", TEST_MODULE, *plant(), check=True)
+    with recorder() as device:
+        start_of(device, "sys_enter", count=1 << 12)
+        asker = background(sys.executable, "-S", "-E", "-c", "import os, select, sys\n"
+                           "while not select.select([sys.stdin], [], [], 0)[0]:\n    os.getpgid(0)\nprint('well')", stdin=-1)
+        FRONT.write_text(str(asker.pid))
+        wait_for("a thread is at the front", lambda: FRONT.read_text() == f"-{asker.pid}\n")
+        flight(device, END)
+        FRONT.write_text("0")
+        same("at the front: the thread goes on", asker.communicate("stop\n"), ("well\n", ""))
+    run("rmmod", "jifl", check=True)
+    run("insmod", TEST_MODULE if plant() else module_file(), *plant(), check=True)
 
 
 def switches():
@@ -144,6 +229,72 @@ def stops_at_an_error():
     same("error: it has stopped", recording.why, AT_ERRNO)
     ours = [(name, args) for _, name, _, tid, _, args in recording.records if tid == os.getpid()]
     same("error: at that call", (ours[-1][0], ours[-1][1][1] - (1 << 64)), ("sys_exit", -errno.EXDEV))
+
+
+def stops_at_what_is_slow():
+    """A call that takes too long, and one event that comes too long after another, are the last things that are recorded."""
+    bound = 1_000_000_000
+    code = "import time\nfor _ in range(5): time.sleep(0.002)\ntime.sleep(2)\nfor _ in range(5): time.sleep(0.001)"
+    for what, slow in {"a call": (bound, CLOCK_NANOSLEEP, "sys_enter", "sys_exit", OF_THREAD, OF_THREAD),
+                       "two events": (bound, None, "sched_switch", "sched_wakeup", OF_THREAD, OF_ARG0)}.items():
+        with recorder() as device:
+            flight(device, START, mask=ALL, count=1 << 10)
+            names = Recording(device).names
+        with recorder() as device:
+            numbers = [names.index(name) for name in slow[2:4]]
+            value = ALL if slow[1] is None else slow[1]
+            flight(device, START, mask=sum(1 << n for n in numbers) | 3, count=1 << 16,
+                   slow=(slow[0], value, *numbers, *slow[4:]))
+            sleeper = background(sys.executable, "-c", code)
+            sleeper.communicate()
+            recording = Recording(device)
+        same(f"slow, {what}: it has stopped", recording.why, AT_SLOW)
+        check(f"slow, {what}: at the event", slow[3] in [one[1] for one in recording.records[-20:]], recording.records[-3:])
+        if slow[1] is None:
+            continue
+        ours = [one for one in recording.of("sys_enter", "sys_exit", tid=sleeper.pid) if one[5][0] == CLOCK_NANOSLEEP]
+        same(f"slow, {what}: the short ones came before", len(ours), 12)
+
+
+def shown(*options):
+    """The records that the command shows, as objects."""
+    return [json.loads(line) for line in run("jifl", "flight", "show", "-f", "ndjson", *options, check=True).stdout.splitlines()]
+
+
+def places():
+    """Places in the kernel's code are events, with values, until the recording ends. One of them stops it."""
+    code = "import os\nfile = os.open('/dev/zero', os.O_RDONLY)\nfor n in range(1, 101): os.read(file, n)"
+    run("jifl", "flight", "start", "--keep", "-e", "sys_exit", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "--record", "count, file->f_flags", "--name", "reads", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "fn:ksys_read", "--if", "comm == \"reader\"", check=True)
+    run("jifl", "flight", "add", "fn:do_getpgid", "--record", "pid", "--if", "pid == 77777", "--stop", check=True)
+    same("places: each has a session", status()["sessions"] != [], True)
+    reader = background(sys.executable, "-c", "open('/proc/self/comm', 'w').write('reader')\n" + code)
+    reader.communicate()
+    ours = [one for one in shown("-e", "reads") if one["tid"] == reader.pid]
+    sizes = [one["arguments"]["count"] for one in ours]
+    same("places: all calls, with their values", sizes[-100:], list(range(1, 101)))
+    same("places: the second value", {one["arguments"]["file_f_flags"] & os.O_ACCMODE for one in ours[-100:]}, {os.O_RDONLY})
+    at = [one["arguments"]["at"] for one in shown("-e", "vfs_read") if one["tid"] == reader.pid]
+    # Behind the call of the tracer, where there is one.
+    names = [name.split("+")[0] for name in at[-200:]]
+    same("places: which one, by name", names, ["ksys_read", "vfs_read"] * 100)
+    results = [one for one in shown("-e", "sys_exit") if one["tid"] == reader.pid and one["arguments"]["call"] == "read"]
+    same("places: beside the results", [one["arguments"]["result"] for one in results][-100:], list(range(1, 101)))
+    run("jifl", "flight", "mask", "-e", "sys_exit", check=True)
+    before = len(shown("-e", "reads"))
+    run("cat", "/proc/version")
+    same("places: masked they are silent", len(shown("-e", "reads")), before)
+    run("jifl", "flight", "mask", "-e", "sys_exit,probe", check=True)
+    try:
+        os.getpgid(1)
+        os.getpgid(77777)
+    except ProcessLookupError:
+        pass
+    why = json.loads(run("jifl", "flight", "status", "-f", "json", check=True).stdout)["stopped"]
+    same("places: a condition stops it", why, "at event do_getpgid")
+    run("jifl", "flight", "stop", check=True)
+    wait_for("no session is left", lambda: status()["sessions"] == [])
 
 
 def small_rings():
@@ -225,9 +376,11 @@ def come_and_go():
         one.communicate()
 
 
-def flights():
+def flights(calls32):
     mark = log_mark()
-    for part in (system_calls, switches, messages, masks_and_ice, stops_at_an_error, small_rings, owners, come_and_go):
+    calls_of_32_bits(calls32)
+    for part in (system_calls, forks, sessions_beside, switches, messages, masks_and_ice, stops_at_an_error,
+                 stops_at_what_is_slow, places, small_rings, owners, come_and_go, at_the_front):
         part()
     same("the module has nothing to say", complaints(kernel_log(mark)), [])
 

@@ -27,6 +27,7 @@ os.sched_setaffinity(0, {int(sys.argv[1])})
 pwrite = ctypes.CDLL(None).pwrite64
 file = os.open("/dev/null", os.O_WRONLY)
 place = 0
+print("begun", flush=True)
 while True:
     pwrite(file, b"", ctypes.c_size_t(0), ctypes.c_long(place))
     place += 1
@@ -58,8 +59,9 @@ def main(how, *more):
         image, init = more
         crash_kernel.load(image, {b"init": init, b"program": shutil.which("jifl")}, EXTRACT)
     subprocess.run(["jifl", "flight", "start", "--keep", "--size", "1M", *(["--memory", memory] if memory else [])], check=True)
-    for cpu in range(os.cpu_count()):
-        subprocess.Popen([sys.executable, "-c", WRITER, str(cpu)])
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(cpu)], stdout=subprocess.PIPE) for cpu in range(os.cpu_count())]
+    for writer in writers:
+        assert writer.stdout.readline(), "a writer did not begin"
     time.sleep(2)
     Path("/proc/sysrq-trigger" if len(how) == 1 else "/proc/trouble").write_text(how)
 

@@ -62,7 +62,9 @@ impl Recorder {
                     return refuse(Errno::NOENT);
                 }
             }
-            Some(FlightOp::Mask | FlightOp::Freeze | FlightOp::Thaw) => {
+            Some(
+                FlightOp::Mask | FlightOp::Freeze | FlightOp::Thaw | FlightOp::Hold | FlightOp::Add,
+            ) => {
                 if self.region.is_none() {
                     return refuse(Errno::NOENT);
                 }

@@ -6,7 +6,7 @@ use std::io;
 
 use jifl_sys::abi::{
     FLIGHT_EVENTS_MAX, FLIGHT_MAGIC, FLIGHT_PAGE, FLIGHT_TABLE_MAX, FLIGHT_VERSION, FlightEvent,
-    FlightHead, FlightRecord, FlightRing, from_name,
+    FlightHead, FlightImage, FlightRecord, FlightRing, from_name,
 };
 
 use super::Memory;
@@ -84,6 +84,10 @@ impl Head {
             (
                 head.events_at,
                 u64::from(head.nevents) * FlightEvent::SIZE as u64,
+            ),
+            (
+                head.images_at,
+                u64::from(head.nimages) * FlightImage::SIZE as u64,
             ),
             (
                 head.rings_at,
