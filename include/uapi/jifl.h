@@ -883,6 +883,8 @@ enum jifl_counter_kind {
 	 */
 	JIFL_COUNTER_SNMP = 5,
 	JIFL_COUNTER_PERF = 6,		/* perf_event_attr.type and .config: `type`, `value` */
+	JIFL_COUNTER_VALUE = 7,		/* what the programs of the places ADD_UP */
+	JIFL_COUNTER_INTERRUPTS = 8,	/* nanoseconds of interrupts and softirqs */
 	JIFL_COUNTER_KINDS		/* above all of them */
 };
 

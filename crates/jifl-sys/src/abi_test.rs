@@ -267,6 +267,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_COUNTER_VMSTAT", u64::from(COUNTER_VMSTAT)),
         ("JIFL_COUNTER_SNMP", u64::from(COUNTER_SNMP)),
         ("JIFL_COUNTER_PERF", u64::from(COUNTER_PERF)),
+        ("JIFL_COUNTER_VALUE", u64::from(COUNTER_VALUE)),
+        ("JIFL_COUNTER_INTERRUPTS", u64::from(COUNTER_INTERRUPTS)),
         ("JIFL_COUNTER_IP", u64::from(COUNTER_IP)),
         ("JIFL_COUNTER_TCP", u64::from(COUNTER_TCP)),
         ("JIFL_COUNTER_TCP_EXT", u64::from(COUNTER_TCP_EXT)),

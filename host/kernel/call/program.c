@@ -61,6 +61,7 @@ static const struct jifl_op_rule {
 	[JIFL_OP_RECORD] = { .known = true, .effect = true },
 	[JIFL_OP_BPF] = { .known = true, .effect = true },
 	[JIFL_OP_OBJECT] = { .known = true, .effect = true },
+	[JIFL_OP_ADD_UP] = { .known = true, .takes = 1, .sign = true, .effect = true },
 };
 
 /* The walk over one program. */
@@ -138,6 +139,9 @@ static bool jifl_check_effect(struct jifl_check *c, const struct jifl_op *op)
 		c->all->objects = true;
 		/* All 32 unknown would be the name of the others. */
 		return c->parts && c->parts < 32;
+	case JIFL_OP_ADD_UP:
+		c->all->sums = true;
+		return true;
 	}
 	return true;
 }
@@ -158,6 +162,8 @@ static bool jifl_check_arguments(const struct jifl_check *c, const struct jifl_o
 	case JIFL_OP_STR_EQ:
 		return op->arg < JIFL_STRING_MAX && op->imm <= c->all->nstrings &&
 		       op->arg <= c->all->nstrings - op->imm;
+	case JIFL_OP_ADD_UP:
+		return op->arg < JIFL_COUNTERS_MAX && !op->imm;
 	case JIFL_OP_SKIP_ZERO:
 	case JIFL_OP_SKIP_NONZERO:
 	case JIFL_OP_GROUP_STR:

@@ -6,21 +6,25 @@ usage: metrics.py
 Each figure is compared with what the kernel tells of the same, or with what was done.
 """
 
+import ctypes
 import fcntl
 import json
 import mmap
 import os
+import queue
 import re
 import resource
+import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 from pathlib import Path
 
-from lib import background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
+from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
 from reader import Reader
-from times import stat
+from times import between, stat
 
 PAGE = 4096
 ME = ("-p", str(os.getpid()))
@@ -183,6 +187,174 @@ def objects():
     same("objects: all", sum(count for _, count in rows), 200)
 
 
+class Worker:
+    """A thread that makes the calls, and no others: -t names it. The test itself reads what sessions write."""
+
+    def __init__(self):
+        self.jobs, self.done = queue.Queue(), queue.Queue()
+        self.thread = threading.Thread(target=self.works)
+        self.thread.start()
+        self.words = ("-t", str(self.done.get()))
+
+    def works(self):
+        self.done.put(threading.get_native_id())
+        for job in iter(self.jobs.get, None):
+            self.done.put(job())
+
+    def do(self, job):
+        self.jobs.put(job)
+        return self.done.get()
+
+    def end(self):
+        self.jobs.put(None)
+        self.thread.join()
+
+
+def sums():
+    """Values of calls, added up: what they are called with, and what they return; errors are not among them."""
+    worker, sizes, ends = Worker(), [1, 7, 100, 4096, 100], os.pipe2(os.O_NONBLOCK)
+    zero, null = os.open("/dev/zero", os.O_RDONLY), os.open("/dev/null", os.O_WRONLY)
+    owner = stat("calls,sum:count,sum:$ret,sum:$ret/calls,sum:(count == 100)", "fn:vfs_read", "fn:vfs_write", *worker.words)
+
+    def calls():
+        for size in sizes:
+            os.read(zero, size)
+        for _ in range(3):
+            os.write(null, b"abcde")
+        for _ in range(2):
+            try:
+                os.read(ends[0], 10)
+            except BlockingIOError:
+                pass
+
+    worker.do(calls)
+    rows = rows_of(owner, "sums")
+    worker.end()
+    got = rows["vfs_read"]
+    same("sums: calls", got["calls"], len(sizes) + 2)
+    same("sums: of an argument", got["sum:count"], sum(sizes) + 20)
+    same("sums: of results, without errors", got["sum:$ret"], sum(sizes))
+    check("sums: for each call", abs(got["sum:$ret/calls"] - sum(sizes) / got["calls"]) < 1e-9, got)
+    same("sums: of a condition", got["sum:(count == 100)"], 2)
+    same("sums: of another function", (rows["vfs_write"]["sum:count"], rows["vfs_write"]["sum:$ret"]), (15, 15))
+    for end in (*ends, zero, null):
+        os.close(end)
+
+
+def sums_of_objects():
+    """Bytes by file."""
+    owner = stat("calls,sum:$ret,sum:count", "fn:vfs_read", "--by", "file->f_path", *ME)
+    with open("/dev/zero", "rb", buffering=0) as zero, open("/etc/passwd", "rb", buffering=0) as small:
+        for _ in range(10):
+            zero.read(1000)
+            os.pread(small.fileno(), 10, 0)
+    out, _ = interrupt(owner)
+    rows = {row["by"].get("file->f_path"): row["metrics"] for row in json.loads(out)["functions"]}
+    same("sums by file", [(rows[name]["calls"], rows[name]["sum:$ret"], rows[name]["sum:count"]) for name in ("zero", "passwd")],
+         [(10, 10_000, 10_000), (10, 100, 100)])
+
+
+def sums_at_work():
+    """The same while the function runs on all processors, with breakpoints of others at its places."""
+    stop, read = threading.Event(), [0, 0, 0]
+    # Several buffers in one call: nothing else does that.
+    room = [bytearray(64) for _ in range(3)]
+
+    def reads(at):
+        with open("/dev/zero", "rb", buffering=0) as zero:
+            while not stop.is_set():
+                os.preadv(zero.fileno(), [room[at]], 0)
+                read[at] += 64
+
+    owner = stat("sum:$ret,sum:vlen", "fn:vfs_readv", *ME)
+    workers = [threading.Thread(target=reads, args=(at,)) for at in range(3)]
+    for worker in workers:
+        worker.start()
+    time.sleep(1)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    got = rows_of(owner, "sums at work")["vfs_readv"]
+    same("sums at work", (got["sum:$ret"], got["sum:vlen"]), (sum(read), sum(read) // 64))
+
+
+def interrupts():
+    """The time of interrupts, which is in that of the task, or, by option, in none."""
+    os.sched_setaffinity(0, {0})
+    figures = []
+    for words in ((), ("--no-interrupts",)):
+        owner = stat("cpu,interrupts", "fn:vfs_read", *words, *ME)
+        # It rings on this processor, and nobody listens.
+        signal.signal(signal.SIGALRM, lambda number, frame: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        with open("/dev/zero", "rb", buffering=0) as zero:
+            area = fresh(4000)
+            for _ in range(20):
+                zero.readinto(area)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        area.close()
+        out, _ = interrupt(owner)
+        row, = json.loads(out)["functions"]
+        figures.append(row)
+        same("interrupts: a sum", row["wall_ns"], row["cpu_ns"] + row["blocked_ns"] + row["runnable_ns"])
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    whole, less = (row["metrics"] for row in figures)
+    check("interrupts: they take time", 0 < whole["interrupts"] < whole["cpu"], whole)
+    # elapsed_ns is the same clock: the time out of interrupts is no more than what is left of it.
+    check("interrupts: out of the time", 0 < less["interrupts"] and less["cpu"] + less["interrupts"] <= figures[1]["elapsed_ns"], figures)
+
+
+class Perf:
+    """What perf counts of this thread, in the kernel alone: one of its software events."""
+
+    EXCLUDE_USER = 1 << 4
+
+    def __init__(self, event):
+        attributes = struct.pack("IIQQQQQ", 1, 112, event, 0, 0, 0, self.EXCLUDE_USER).ljust(112, b"\0")
+        self.file = ctypes.CDLL(None, use_errno=True).syscall(298, attributes, 0, -1, -1, 0)
+        check("perf: an event is opened", self.file >= 0, os.strerror(ctypes.get_errno()))
+
+    def read(self):
+        return int.from_bytes(os.read(self.file, 8), "little")
+
+
+def beside_perf():
+    """perf's own counters of the thread, around the same reads."""
+    faults, switches = Perf(2), Perf(3)
+    owner = stat("perf:page-faults,perf:context-switches", "fn:vfs_read", *ME)
+    area = fresh(400)
+    with open("/dev/zero", "rb", buffering=0) as zero:
+        before = faults.read(), switches.read()
+        zero.readinto(area)
+        after = faults.read(), switches.read()
+    area.close()
+    got = rows_of(owner, "beside perf")["vfs_read"]
+    # Its own counters are files, so they are read by the function.
+    same("beside perf: page faults", got["perf:page-faults"], after[0] - before[0])
+    check("beside perf: switches", got["perf:context-switches"] <= after[1] - before[1] + 1, (got, before, after))
+    for one in (faults, switches):
+        os.close(one.file)
+
+
+def schedstat():
+    """Two tasks that share a processor, beside what the scheduler says of all of their time."""
+    owner = stat("fn:vfs_read", "-n", "dd")
+    both = [subprocess.Popen(["taskset", "1", "dd", "if=/dev/zero", "of=/dev/null", "bs=16M", "count=30"], stderr=subprocess.DEVNULL)
+            for _ in range(2)]
+    ran = waited = 0
+    for one in both:
+        os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOWAIT)
+        own = Path(f"/proc/{one.pid}/schedstat").read_text().split()
+        ran, waited = ran + int(own[0]), waited + int(own[1])
+        one.wait()
+    out, _ = interrupt(owner)
+    row, = json.loads(out)["functions"]
+    between("schedstat: it ran no longer", 1, row["cpu_ns"], ran + 1_000_000)
+    between("schedstat: it waited no longer", 1, row["runnable_ns"], waited + 1_000_000)
+    figure("of schedstat's time, in the function", f"ran {row['cpu_ns'] / ran:.3f}, waited {row['runnable_ns'] / waited:.3f}")
+
+
 def processors_come_and_go():
     """What perf counts is not known then, and says so; what the kernel counts goes on."""
     switch = Path("/sys/devices/system/cpu/cpu1/online")
@@ -243,6 +415,8 @@ def refused():
         ("var:runqueues.none", 2, "has no member `none`"),
         ("var:vm_event_states.event[9999]", 2, "[9999]: there are"),
         ("var:jiffies_64.x", 2, "give the name alone"),
+        ("sum:none", 2, "none"),
+        ("sum:", 2, "sum:"),
     ):
         end = run("jifl", "stat", word, "fn:vfs_read", "--for", "10ms")
         check(f"refused: {word}", end.returncode == code and why in end.stderr and end.stderr.count("\n") == 1, end)
@@ -250,7 +424,7 @@ def refused():
 
 def metrics():
     mark = log_mark()
-    for part in (faults, others, clock, intervals, data_of_processors, network, objects, while_it_runs, refused, processors_come_and_go):
+    for part in (faults, others, clock, intervals, data_of_processors, network, objects, sums, sums_of_objects, sums_at_work, interrupts, beside_perf, schedstat, while_it_runs, refused, processors_come_and_go):
         part()
     same("no session is left", status()["sessions"], [])
     same("the module has nothing to say", complaints(kernel_log(mark)), [])

@@ -324,6 +324,10 @@ pub const COUNTER_VMSTAT: u32 = 4;
 pub const COUNTER_SNMP: u32 = 5;
 /// In [`Counter::kind`]: what perf counts.
 pub const COUNTER_PERF: u32 = 6;
+/// In [`Counter::kind`]: what programs add up.
+pub const COUNTER_VALUE: u32 = 7;
+/// In [`Counter::kind`]: nanoseconds of interrupts and softirqs.
+pub const COUNTER_INTERRUPTS: u32 = 8;
 /// In [`Counter::type_`] of [`COUNTER_SNMP`]: Ip and IpExt.
 pub const COUNTER_IP: u32 = 0;
 /// In [`Counter::type_`] of [`COUNTER_SNMP`]: Tcp.

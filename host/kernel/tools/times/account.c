@@ -31,6 +31,11 @@
  *    that in the middle of a change. For the whole change depth is above 0: what comes in between
  *    is a call inside this one. These changes are called, with interrupts off.
  *
+ * 9. A value of a call is added to its row while depth is above 0, in one instruction. So the call
+ *    has it (8), and who reads sees a whole row with or without it. A program does so where the
+ *    call begins or ends, and then begins or ends it itself. The values of calls inside each other
+ *    are all added.
+ *
  * A place of the session has such a call where a probe has a counter, so tools/probe/tool.c says
  * why each execution of it is counted once. Natively the handler of the breakpoint does the same
  * in C. It is one level of NMI itself.
@@ -282,21 +287,38 @@ static void jifl_times_jump_about(struct jifl_times_cpu __percpu *cpus, unsigned
 	jifl_times_finish_about(t, r, row, &row->jumped);
 }
 
+/* --- with programs: interrupts are off ------------------------------------------------------- */
+
 bool jifl_times_asks(const struct jifl_probe_place *of, unsigned int count)
 {
 	const struct jifl_times *t = of->owner->times;
+	const struct jifl_times_place *place = &t->places[of - of->owner->places];
 	const struct jifl_times_record *r = jifl_times_here(t->cpus, count);
-	const struct jifl_times_row *row = (void *)r + t->places[of - of->owner->places].at;
+	const struct jifl_times_row *row = (void *)r + place->at;
+	const bool is_inside = !jifl_times_is_0(&row->depth);
 
-	return r->used && jifl_times_is_0(&row->depth);
+	if (!r->used)
+		return false;
+	if (place->action & JIFL_TIMES_ENTER)
+		return t->has_values || !is_inside;
+	return is_inside;
 }
 
-void jifl_times_begin_about(const struct jifl_probe_place *of, struct jifl_group_name *name,
-			    u32 used, unsigned int count)
+/* While a call of the row goes on. */
+static void jifl_times_add_up(const struct jifl_times *t, struct jifl_times_row *row,
+			      const struct jifl_times_values *values)
 {
-	struct jifl_times *t = of->owner->times;
-	const struct jifl_times_place *place = &t->places[of - of->owner->places];
-	struct jifl_times_record *r = jifl_times_here(t->cpus, count);
+	u32 i;
+
+	for (i = 0; values && values->known && i < t->ncounters; i++)
+		if (values->known & BIT(i) && !JIFL_HOST_PLANTED(values_not_added))
+			jifl_times_add(jifl_times_counted(row)[i], values->value[i]);
+}
+
+static void jifl_times_begin_about(struct jifl_times *t, const struct jifl_times_place *place,
+				   struct jifl_times_record *r, struct jifl_group_name *name,
+				   u32 used)
+{
 	struct jifl_times_row *row = (void *)r + place->at;
 	/* What it calls may be this very function, so depth is asked afterwards. */
 	const u64 object = r->used ? jifl_times_object(t, place->row, name, used) :
@@ -307,10 +329,27 @@ void jifl_times_begin_about(const struct jifl_probe_place *of, struct jifl_group
 	if (is_first)
 		jifl_times_keep(t, r, row, object);
 	jifl_times_inc(row->calls);
-	/* One instruction. */
-	if (place->action & JIFL_TIMES_LEAVE)
-		jifl_times_finish_about(t, r, row, place->action & JIFL_TIMES_JUMP ?
-						   &row->jumped : &row->ended);
+}
+
+void jifl_times_at_place(const struct jifl_probe_place *of, struct jifl_group_name *name, u32 used,
+			 const struct jifl_times_values *values, unsigned int count)
+{
+	struct jifl_times *t = of->owner->times;
+	const struct jifl_times_place *place = &t->places[of - of->owner->places];
+	struct jifl_times_record *r = jifl_times_here(t->cpus, count);
+	struct jifl_times_row *row = (void *)r + place->at;
+	u64 *ended = place->action & JIFL_TIMES_JUMP ? &row->jumped : &row->ended;
+
+	if (place->action & JIFL_TIMES_ENTER && t->objects)
+		jifl_times_begin_about(t, place, r, name, used);
+	else if (place->action & JIFL_TIMES_ENTER)
+		jifl_times_begin(r, row, JIFL_TIMES_SEVERAL, t);
+	jifl_times_add_up(t, row, values);
+	/* Of one instruction both. */
+	if (place->action & JIFL_TIMES_LEAVE && t->objects)
+		jifl_times_finish_about(t, r, row, ended);
+	else if (place->action & JIFL_TIMES_LEAVE)
+		jifl_times_finish(r, row, ended, JIFL_TIMES_SEVERAL, t);
 }
 
 /* --- natively ------------------------------------------------------------------------------- */
@@ -354,8 +393,8 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 	place->row = splice->target;
 	place->action = splice->action;
 	place->times = t;
-	/* A program begins calls. */
-	if (splice->action & JIFL_TIMES_ENTER && t->objects)
+	/* A program does it. */
+	if (splice->action / JIFL_TIMES_PROGRAM)
 		return true;
 	call->natively = jifl_times_natively;
 	ins->kind = IR_INSERT_CALL;

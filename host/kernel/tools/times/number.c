@@ -193,6 +193,8 @@ u64 jifl_times_counted_as(const struct jifl_times *t, u32 i, u64 sum)
 		return JIFL_COUNTED_UNKNOWN;
 	if (t->counters[i].is_short)
 		return (u32)sum;
+	if (t->counters[i].is_ticks)
+		return jifl_times_ns(sum);
 	/* What does not only grow is told as 0. */
 	return (s64)sum < 0 ? 0 : sum;
 }
@@ -319,6 +321,8 @@ int jifl_times_open_number(struct jifl_times *t, struct jifl_times_counter *c,
 		return jifl_times_open_snmp(t, c, asked);
 	case JIFL_COUNTER_PERF:
 		return jifl_times_open_meters(c, asked);
+	case JIFL_COUNTER_INTERRUPTS:
+		return jifl_times_open_interrupts(c);
 	default:
 		return -ENXIO;
 	}
@@ -332,6 +336,7 @@ void jifl_times_close_numbers(struct jifl_times *t)
 	for (i = 0; i < t->ncounters; i++) {
 		struct jifl_times_counter *c = &t->counters[i];
 
+		jifl_times_close_interrupts(c);
 		if (!c->meters)
 			continue;
 		for_each_possible_cpu(cpu)

@@ -16,7 +16,9 @@ struct jifl_program;
 struct jifl_session;
 struct jifl_splice;
 struct jifl_times;
+struct jifl_times_interrupts;
 struct jifl_times_objects;
+struct jifl_times_values;
 struct net;
 struct perf_event;
 struct task_struct;
@@ -140,8 +142,12 @@ struct jifl_times_counter {
 	u64 last;			/* when the session had ended, `variable` is this */
 	bool hooked;
 	/* A number that each CPU has (number.c): where it is; or what perf counts. */
+	bool is_value;			/* programs add it up, and nothing else does */
 	bool is_number;
 	bool is_short;			/* 4 bytes */
+	bool is_ticks;			/* of the time stamp counter */
+	u16 handlers[2];		/* interrupts.c: hooks at beginnings, and at ends */
+	struct jifl_times_interrupts __percpu *interrupts;
 	bool lost;			/* a CPU did not count it */
 	const void __percpu *cell;
 	struct jifl_times_meter __percpu *meters;
@@ -159,6 +165,7 @@ struct jifl_times {
 	size_t width;			/* bytes of a row */
 	u32 ncounters;
 	bool has_numbers;		/* one of these is a number that each CPU has */
+	bool has_values;		/* one of these is added up by programs */
 	struct net *net;		/* whose numbers are counted, held; NULL: none's */
 	struct jifl_times_counter counters[JIFL_COUNTERS_MAX];
 	char *records;
@@ -227,17 +234,18 @@ jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
 bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splice,
 		     struct jifl_times_place *place);
 /*
- * Does anybody ask what a call is about that begins at the place now? count: as below. Any context,
- * interrupts off.
+ * Does anybody ask about a call that begins at the place now, or ends: what it is about, its
+ * values? count: as below. Any context, interrupts off.
  */
 bool jifl_times_asks(const struct jifl_probe_place *place, unsigned int count);
 /*
- * A call begins at the place, about this object; NULL: nobody knows. used: bytes of the name,
- * behind which it is 0. count: preempt_count(), as the code there has it. Any context, interrupts
- * off; with a name, while a program runs on this CPU (probe/act.c).
+ * A call begins at the place, about this object; NULL: nobody knows. Or it ends. used: bytes of the
+ * name, behind which it is 0. values: what is added up of it; NULL: nothing. count:
+ * preempt_count(), as the code there has it. Any context, interrupts off; with a name, while a
+ * program runs on this CPU (probe/act.c).
  */
-void jifl_times_begin_about(const struct jifl_probe_place *place,
-			    struct jifl_group_name *name, u32 used, unsigned int count);
+void jifl_times_at_place(const struct jifl_probe_place *place, struct jifl_group_name *name,
+			 u32 used, const struct jifl_times_values *values, unsigned int count);
 
 /* --- object.c -------------------------------------------------------------------------------- */
 
@@ -245,9 +253,13 @@ void jifl_times_begin_about(const struct jifl_probe_place *place,
 int jifl_times_open_objects(struct jifl_times *t);
 /* Also if opening failed. Sleeps. */
 void jifl_times_close_objects(struct jifl_times *t);
-/* Are these the ops of a program that tells what a call is about? */
-bool jifl_times_is_about(const struct jifl_program *program);
-/* The number of the object's cell, of calls of that row. As jifl_times_begin_about. */
+/*
+ * Are these the ops of a program that tells what a call is about, if objects, and adds up no values
+ * but for these counters?
+ */
+bool jifl_times_is_about(const struct jifl_times *t, const struct jifl_program *program,
+			 bool objects);
+/* The number of the object's cell, of calls of that row. As jifl_times_at_place. */
 u32 jifl_times_object(struct jifl_times *t, u32 row, struct jifl_group_name *name, u32 used);
 /* The row's call has ended, or its task has died in so many. Any context, interrupts off. */
 void jifl_times_end_about(const struct jifl_times *t, struct jifl_times_row *row, u32 died);
@@ -310,6 +322,13 @@ static __always_inline u64 jifl_times_counter_of(const struct jifl_times *t,
 	return jifl_times_counter_off(t, r, i) +
 	       (t->counters[i].is_number ? jifl_times_number_since(t, r, i) : 0);
 }
+
+/* --- interrupts.c ---------------------------------------------------------------------------- */
+
+/* -ENOMEM. Sleeps. */
+int jifl_times_open_interrupts(struct jifl_times_counter *c);
+/* Nobody reads the number any more. Also if opening failed, and twice. Sleeps. */
+void jifl_times_close_interrupts(struct jifl_times_counter *c);
 
 /* --- switch.c -------------------------------------------------------------------------------- */
 

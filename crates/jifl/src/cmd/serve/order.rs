@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
-use crate::cmd::stat::counters::{PERF, VARIABLE};
+use crate::cmd::stat::counters::{PERF, SUM, VARIABLE};
 use crate::cmd::stat::function;
 use crate::cmd::stat::metric::{Metric, USUAL};
 use crate::cmd::stat::source::Plan;
@@ -161,9 +161,9 @@ impl Order {
         Ok(())
     }
 
-    /// Does it count variables of the kernel, or what perf counts? Both tell of others.
+    /// Does it read the kernel's memory, or count what perf does? Both tell of others.
     pub fn has_variables(&self) -> bool {
-        let is = |one: &str| one.starts_with(VARIABLE) || one.starts_with(PERF);
+        let is = |one: &str| [VARIABLE, SUM, PERF].iter().any(|all| one.starts_with(all));
         let of = |words: &String| words.split([',', '/']).any(is);
         self.metrics.iter().any(of)
     }
@@ -248,6 +248,7 @@ mod tests {
             ("calls,var:jiffies_64", true),
             ("wall/var:jiffies_64", true),
             ("calls,wall/perf:cycles", true),
+            ("sum:$ret", true),
             ("tracepoint:sched:sched_switch", false),
             ("vmstat:pgfault,snmp:Tcp.InSegs", false),
         ] {

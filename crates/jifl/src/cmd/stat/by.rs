@@ -26,6 +26,8 @@ pub struct Subject {
     pub functions: Vec<Row>,
     /// What calls are about; `None`: nobody asks.
     pub by: Option<By>,
+    /// The counter of the time of interrupts, which is taken off; `None`: it is not.
+    pub interrupts: Option<usize>,
 }
 
 impl Subject {
@@ -35,17 +37,23 @@ impl Subject {
     /// The module does not tell it.
     pub fn read(&self, door: &impl Door) -> Result<(Vec<Row>, Counted), Failure> {
         let (times, rest) = table::read::<Time>(door, "reading the times")?;
-        match &self.by {
-            Some(by) => by.counted(door, &self.functions, rest),
+        let (rows, mut counted) = match &self.by {
+            Some(by) => by.counted(door, &self.functions, rest)?,
             None => {
                 let counted = Counted {
                     times,
                     rest,
                     refused: 0,
                 };
-                Ok((self.functions.clone(), counted))
+                (self.functions.clone(), counted)
+            }
+        };
+        if let Some(at) = self.interrupts {
+            for time in &mut counted.times {
+                time.cpu_ns = time.cpu_ns.saturating_sub(time.counted[at]);
             }
         }
+        Ok((rows, counted))
     }
 
     /// The titles of the columns that say what calls are about.
@@ -65,18 +73,19 @@ pub struct By {
 }
 
 impl By {
-    /// Compiles the list, and gives the places where calls begin their programs, which come
-    /// second.
+    /// Compiles the list and the values, and gives the places where calls begin and end their
+    /// programs, which come second. `None`: there is no list.
     ///
     /// # Errors
     /// As [`compile`].
     pub fn of(
-        list: &str,
+        list: Option<&str>,
+        values: Vec<(String, u32)>,
         places: &mut Places,
         words: &[Word],
         targets: usize,
-    ) -> Result<(By, Programs), Failure> {
-        let asked = Asked::objects(list)?;
+    ) -> Result<(Option<By>, Programs), Failure> {
+        let asked = Asked::of_calls(list, values)?;
         let mut compiled = compile(&asked, places, words, &Scopes::of_kernel())?;
         let mut layouts = vec![Layout::default(); targets];
         for (at, splice) in places.splices.iter().enumerate() {
@@ -92,6 +101,7 @@ impl By {
             layouts,
             symbols: Symbols::of_kernel(),
         };
+        let by = list.is_some().then_some(by);
         Ok((by, std::mem::take(&mut compiled.programs)))
     }
 

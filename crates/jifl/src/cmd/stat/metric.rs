@@ -91,8 +91,8 @@ impl Metric {
             known.map(|(_, figure)| *figure).ok_or_else(|| {
                 Failure::usage(format!(
                     "{word}: a metric is calls, wall, cpu, blocked, runnable, concurrency, \
-                     tracepoint:NAME, var:NAME, perf:EVENT, vmstat:NAME or snmp:NAME, or a ratio \
-                     of two, as wall/calls; calls/s is a rate"
+                     interrupts, tracepoint:NAME, var:NAME, perf:EVENT, vmstat:NAME, snmp:NAME or \
+                     sum:EXPR, or a ratio of two, as wall/calls; calls/s is a rate"
                 ))
             })
         };
@@ -145,18 +145,27 @@ pub fn wall(time: &Time) -> u64 {
     time.cpu_ns + time.blocked_ns + time.runnable_ns
 }
 
-/// The counter of that name; each is counted once.
-fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
+/// The number of the counter of that name; each is counted once.
+///
+/// # Errors
+/// They are too many.
+pub fn counted(name: &str, counters: &mut Vec<String>) -> Result<usize, Failure> {
     let known = counters.iter().position(|one| one == name);
     let at = known.unwrap_or(counters.len());
     if at == COUNTERS_MAX {
         return Err(Failure::usage(format!(
-            "{name}: a session has at most {COUNTERS_MAX} tracepoints, variables and events"
+            "{name}: a session has at most {COUNTERS_MAX} tracepoints, variables, events \
+             and sums"
         )));
     }
     if known.is_none() {
         counters.push(name.to_owned());
     }
+    Ok(at)
+}
+
+fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
+    let at = counted(name, counters)?;
     Ok(match counters::is_time(name) {
         true => Figure::Clock(at),
         false => Figure::Counter(at),

@@ -30,6 +30,11 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
             "--by goes with this machine's functions alone: run `jifl stat --by` on that one",
         ));
     }
+    if args.no_interrupts {
+        return Err(Failure::usage(
+            "--no-interrupts goes with this machine's functions alone: ask for the metric interrupts",
+        ));
+    }
     let plan = Plan {
         functions: asked.functions.clone(),
         counters: asked.counters.clone(),

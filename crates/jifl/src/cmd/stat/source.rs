@@ -172,8 +172,8 @@ impl Source for Kernel {
         let mut memory = memory(self.beneath.as_ref())?;
         let counters = counters::counters(&plan.counters, memory.as_mut())?;
         let words = both(&plan.functions)?;
-        let mut looked = session(&words, None, manner, plan.levels, memory.as_mut())?;
-        looked.session.counters = counters;
+        let levels = plan.levels;
+        let mut looked = session(&words, None, counters, manner, levels, memory.as_mut())?;
         plan.tasks.scope().apply(&mut looked.session)?;
         let beneath = self.beneath.as_ref().map(|beneath| {
             // A jump to a door stands at the beginning, or behind its endbr64.
@@ -318,6 +318,7 @@ mod tests {
         let subject = Subject {
             functions: Vec::new(),
             by: None,
+            interrupts: None,
         };
         let ended = run(&fake, &subject, session, &mut |running| {
             seen = Some((running.id(), running.counted().unwrap().times[0].calls));

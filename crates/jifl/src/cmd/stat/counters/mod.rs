@@ -6,10 +6,11 @@ mod perf;
 mod proc;
 
 use jifl_sys::abi::{
-    COUNTER_NAME_MAX, COUNTER_PROCESSOR, COUNTER_TRACEPOINT, COUNTER_VARIABLE, Counter,
+    COUNTER_INTERRUPTS, COUNTER_NAME_MAX, COUNTER_PROCESSOR, COUNTER_TRACEPOINT, COUNTER_VALUE,
+    COUNTER_VARIABLE, Counter,
 };
 
-pub use self::perf::{PERF, is_time};
+pub use self::perf::PERF;
 use self::proc::{SNMP, VMSTAT};
 use crate::base::exit::Failure;
 use crate::expr::part;
@@ -21,14 +22,33 @@ use crate::kernel::symbols::Symbols;
 pub const TRACEPOINT: &str = "tracepoint:";
 /// How counters of variables begin.
 pub const VARIABLE: &str = "var:";
+/// How sums of values that calls have begin.
+pub const SUM: &str = "sum:";
+
+/// The time of interrupts.
+pub const INTERRUPTS: &str = "interrupts";
 
 /// Below are offsets of variables that each processor has; above, addresses.
 const DATA: u64 = 1 << 63;
 
 /// Is this the name of a counter, by its beginning?
 pub fn is_counter(name: &str) -> bool {
-    let all = [TRACEPOINT, VARIABLE, PERF, VMSTAT, SNMP];
-    all.iter().any(|one| name.starts_with(one))
+    let all = [TRACEPOINT, VARIABLE, SUM, PERF, VMSTAT, SNMP];
+    all.iter().any(|one| name.starts_with(one)) || name == INTERRUPTS
+}
+
+/// Is what it counts nanoseconds?
+pub fn is_time(name: &str) -> bool {
+    perf::is_time(name) || name == INTERRUPTS
+}
+
+/// Those among the counters that are sums of values: the expressions, and their numbers.
+pub fn values(counters: &[(String, Counter)]) -> Vec<(String, u32)> {
+    let value = |(at, (name, _)): (u32, &(String, Counter))| {
+        let text = name.strip_prefix(SUM)?;
+        Some((text.to_owned(), at))
+    };
+    (0..).zip(counters).filter_map(value).collect()
 }
 
 /// What is asked to find counters, once it is needed.
@@ -75,6 +95,13 @@ pub fn counters(
 fn counter(name: &str, kernel: &mut Kernel<'_>) -> Result<Counter, Failure> {
     if let Some(variable) = name.strip_prefix(VARIABLE) {
         return of_variable(name, variable, kernel);
+    }
+    if name == INTERRUPTS {
+        return Ok(Counter::new(COUNTER_INTERRUPTS, 0, 0));
+    }
+    // What it means is known where its function is.
+    if name.starts_with(SUM) {
+        return Ok(Counter::new(COUNTER_VALUE, 0, 0));
     }
     if name.starts_with(PERF) {
         return perf::counter(name);
