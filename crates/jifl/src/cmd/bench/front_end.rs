@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn means_are_of_the_middle_half() {
         // One round has an interrupt, another has cold caches.
-        let text = "9 9 90 9 9 0\n1 0 4 0 10 0\n1 0 6 0 10 0\n70 1 5 1 99 0\n";
+        let text = "9 9 90 9 9 0 8\n1 0 4 0 10 0 8\n1 0 6 0 10 0 8\n70 1 5 1 99 0 8\n";
         let (counts, rounds) = means(text, 4).unwrap();
         assert_eq!((counts, rounds), ([5.0, 0.5, 5.5, 0.5, 10.0], 4));
     }
@@ -288,10 +288,10 @@ mod tests {
     #[test]
     fn what_is_no_whole_table_is_refused() {
         for (text, why) in [
-            ("1 2 3 4 5 0\n", "1 of 2 rounds"),
+            ("1 2 3 4 5 0 6\n", "1 of 2 rounds"),
             ("1 2 3\n1 2 3\n", "no table"),
             ("x\nx\n", "no table"),
-            ("1 2 3 4 5 0\n1 2 3 4 5 1\n", "whose size"),
+            ("1 2 3 4 5 0 6\n1 2 3 4 5 1 6\n", "whose size"),
         ] {
             let error = means(text, 2).unwrap_err();
             assert!(error.contains(why), "{error}");

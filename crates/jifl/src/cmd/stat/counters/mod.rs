@@ -91,6 +91,12 @@ fn counter(name: &str, kernel: &mut Kernel<'_>) -> Result<Counter, Failure> {
 fn of_variable(name: &str, variable: &str, kernel: &mut Kernel<'_>) -> Result<Counter, Failure> {
     let (variable, path) = part::split(variable);
     let all = kernel.symbols().variables(variable);
+    // Symbols with hidden addresses are left out.
+    if all.is_empty() && kernel.symbols().is_empty() {
+        return Err(Failure::cannot(format!(
+            "{name}: addresses are hidden: set kernel.kptr_restrict=1, and be root"
+        )));
+    }
     let [address] = all[..] else {
         return Err(Failure::usage(format!(
             "{name}: the kernel has {} of that name",
@@ -101,11 +107,7 @@ fn of_variable(name: &str, variable: &str, kernel: &mut Kernel<'_>) -> Result<Co
         )));
     };
     match address {
-        // The first of these has a canary at its beginning, and no name.
-        0 => Err(Failure::cannot(format!(
-            "{name}: addresses are hidden: set kernel.kptr_restrict=1, and be root"
-        ))),
-        1..DATA => {
+        0..DATA => {
             let btf = kernel.types(name)?.kernel();
             let part = part::part(btf, variable, path);
             let part = part.map_err(|why| Failure::usage(format!("{name}: {why}")))?;
@@ -169,7 +171,7 @@ mod tests {
             (COUNTER_VARIABLE, 0xffff_ffff_8200_0000)
         );
         let refused = |list: &str, variable: &str| of(list, variable).unwrap_err().message;
-        let none = refused("ffffffff82000008 D x\n", "y");
+        let none = refused("ffffffff81000000 T f\nffffffff82000008 D x\n", "y");
         assert!(none.contains("no variable of that name"), "{none}");
         let two = refused("ffffffff82000000 d x\nffffffff82000008 b x\n", "x");
         assert!(two.contains("2 variables of that name"), "{two}");
