@@ -43,6 +43,7 @@ LISTINGS = {
     "do_syscall_64's call of x64_sys_call redirected while a session runs (enter/call_site.c)": "the path of a call",
     "jifl: session 5 started: kind insn targets 346 pid 96 uid 0 auid 1000 comm jifl": "the log; test_door.py compares it",
     "db1 jifl[812]: jifl serve: session 1 started: who uid 1000 pid 4242 what fn:vfs_read ...": "a journal; test_serve.py looks for it",
+    "for piece in 0 1 2 3; do JIFL_SWEEP=7:$piece:4 tests/vm/run -k sweep; done": "hours; the soak sweeps in pieces",
     "[db1]": "a file; a unit test reads such a one",
     "openssl req -x509 -newkey ed25519 -nodes -subj /CN=jifl-ca -keyout ca.key -out ca.crt": "another program; test_serve.py does the like",
     "curl --unix-socket /run/jifl/jifl.sock http://jifl/v1/stat \\": "needs the daemon; test_serve.py makes the request",
