@@ -9,7 +9,7 @@ import harness
 # the soak has them.
 IN_SOAK = ["journal", "computes", "machine"]
 GROUPS = {
-    "waits": ["lock", "disk", "socket"],
+    "waits": ["lock", "disk", "socket", "peer"],
     "journal": ["fsync"],
     "computes": ["reads", "retries", "walk", "driver", "directory"],
     "machine": ["thread", "interrupts", "forks", "faults"],

@@ -70,13 +70,13 @@ def faulting():
     return python("import mmap\nwhile True:\n m = mmap.mmap(-1, 16 << 20)\n m.write(b'x' * (16 << 20))\n m.close()\n")
 
 
-def full_socket():
+def full_socket(pause):
     """One program writes as fast as it can to another that reads a little now and then."""
     return python("import socket, os, time\n"
                   "a, b = socket.socketpair()\n"
                   "if os.fork():\n"
                   " while True: a.sendall(b'x' * 65536)\n"
-                  "while True:\n b.recv(1024)\n time.sleep(0.01)\n")
+                  f"while True:\n b.recv(1024)\n time.sleep({pause})\n")
 
 
 def retrying():
@@ -144,7 +144,9 @@ BOTTLENECKS = {
                    r"slow_timer_fires\+0x", ""),
     "forks": (forking, "forks", ".", r"\+0x", ""),
     "faults": (faulting, "faults", ".", r"\+0x", ""),
-    "socket": (full_socket, "network", "unix_stream_sendmsg|sock_alloc_send", r"unix_stream_sendmsg\+0x", ""),
+    # The writer sleeps for some 0.3 s, and for longer than any measurement.
+    "socket": (lambda: full_socket(0.01), "network", "unix_stream_sendmsg|sock_alloc_send", r"unix_stream_sendmsg\+0x", ""),
+    "peer": (lambda: full_socket(0.3), "network", "unix_stream_sendmsg|sock_alloc_send", r"unix_stream_sendmsg\+0x", ""),
     "disk": (slow_disk, "disk", "blkdev|iomap|direct", r"\+0x", "nullb0"),
     "fsync": (syncing, "sync", "fsync|jbd2|ext4|write_and_wait", r"\+0x", ""),
     "directory": (hot_directory, "cpu", "dcache_readdir|readdir|scan_positives|next_positive|filldir64", r"\+0x", ""),

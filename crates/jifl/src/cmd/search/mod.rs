@@ -28,6 +28,7 @@
 mod hypotheses;
 mod ledger;
 mod show;
+mod sleepers;
 mod stacks;
 #[cfg(test)]
 mod tests;

@@ -138,6 +138,7 @@ impl Walk<'_> {
         };
         let world = self.world;
         let (mut failure, mut is_early) = (None, false);
+        beside(0);
         let calls = |counted: &Counted| counted.times.iter().map(|time| time.calls).sum::<u64>();
         let ended = opened.run(&mut |running| {
             let mut step = FIRST_LOOK;
@@ -206,7 +207,8 @@ impl Walk<'_> {
         self.about_beside(function, by, tasks, &mut |_| ())
     }
 
-    /// The same. `beside` is called now and then with the nanoseconds since the beginning.
+    /// The same. `beside` is called just before the session with 0, and now and then with the
+    /// nanoseconds since its beginning.
     pub(super) fn about_beside(
         &mut self,
         function: &str,

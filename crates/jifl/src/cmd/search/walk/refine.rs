@@ -81,23 +81,11 @@ impl Walk<'_> {
         let threshold = self.node(id).threshold * BELOW;
         places.retain(|(_, (value, _))| *value >= threshold);
         places.truncate(TESTED);
-        let words: Vec<String> = places.iter().map(|(frame, _)| frame.word()).collect();
-        if words.is_empty() {
-            return;
-        }
-        let seen = self.times(&words, self.tasks());
+        // The stacks are exact, and have sleep that began before the session, too: a call that did
+        // is not seen by a session of its function.
         let mut nodes = Vec::new();
         for (frame, (value, stack)) in places {
             let mut node = Node::new(&frame.name(), "tasks asleep in it", Unit::Tasks, threshold);
-            let known = seen.as_ref().ok();
-            let module = frame.module.as_deref();
-            let known = known.filter(|seen| seen.has(&frame.function, module));
-            // All that sleeps in the function may be more than for this reason, or at this place.
-            // What cannot be measured by itself is known by its stacks, which are exact, too.
-            let value = known.map_or(value, |seen| {
-                let all = seen.of(&frame.function, module, |time| time.blocked_ns);
-                all.min(value)
-            });
             node.decide(value);
             node.site = Some(frame.site());
             node.line = self.world.line(&frame);

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::{BELOW, PATHS, ROOTS, SLEEP, Walk};
 use crate::cmd::search::hypotheses::Id;
+use crate::cmd::search::sleepers::Sleepers;
 use crate::cmd::search::stacks::{Frame, Stack, frames, reason, ticked};
 use crate::cmd::search::tree::{Judge, Node, TRIES, Unit};
 use crate::cmd::search::vitals::Vitals;
-use crate::cmd::search::world::Sleeper;
 use crate::cmd::stat::sheet::Row;
 use crate::kernel::{errno, syscalls};
 use crate::session::scope::Tasks;
@@ -44,7 +44,7 @@ impl Walk<'_> {
         // What /proc counts is read in the same time: in it the search itself does little.
         let (world, mut vitals) = (self.world, Vec::new());
         let mut beside = |elapsed: u64| {
-            if vitals.is_empty() || elapsed >= LATE.as_nanos() as u64 {
+            if elapsed > 0 && (vitals.is_empty() || elapsed >= LATE.as_nanos() as u64) {
                 vitals.truncate(1);
                 vitals.push((world.now_ns(), world.vitals()));
             }
@@ -150,52 +150,30 @@ impl Walk<'_> {
     /// Where tasks sleep, and how many.
     pub(super) fn sleeps(&mut self) -> Result<Vec<(Id, Stack)>, String> {
         let is_of_process = self.world.process().is_some();
-        let own = |one: Sleeper| {
-            // The same as stacks from `schedule` have it: without that.
-            let inner = |frame: &Frame| ![SLEEP, "__schedule"].contains(&frame.function.as_str());
-            let frames: Vec<Frame> = one
-                .frames
-                .iter()
-                .filter(|one| inner(one))
-                .cloned()
-                .collect();
-            (reason(&frames, is_of_process), frames, one)
-        };
-        // Sleep that began before the session has no stack there. Who sleeps is looked at until it
-        // does not any more.
-        let before = self.world.sleepers().into_iter();
-        let before = before.map(|(tid, one)| (tid, own(one)));
-        let mut asleep: Vec<_> = before
-            .filter(|(_, (id, ..))| *id != Id::Idle)
-            .map(|(tid, (id, frames, one))| (tid, id, frames, one, 0, true))
-            .collect();
-        let by = "stack,str(current->comm,16)";
         let world = self.world;
-        let function = format!("fn:{SLEEP}");
-        let tasks = self.tasks();
-        let seen = self.about_beside(&function, by, tasks, &mut |elapsed| {
-            for (tid, _, _, one, until, sleeps) in asleep.iter_mut().filter(|one| one.5) {
-                match world.sleeper(*tid).as_ref() == Some(one) {
-                    true => *until = elapsed,
-                    false => *sleeps = false,
-                }
-            }
-        })?;
+        let mut sleepers = None;
+        let seen = self.about_beside(
+            &format!("fn:{SLEEP}"),
+            "stack,str(current->comm,16)",
+            self.tasks(),
+            &mut |elapsed| match &mut sleepers {
+                None => sleepers = Some(Sleepers::before(world)),
+                Some(sleepers) => sleepers.look(world, elapsed),
+            },
+        )?;
         let mut all = Vec::new();
         for (row, value) in seen.ranked(|time| time.blocked_ns) {
             if let [stack, who] = row.keys.shown.as_slice() {
                 let frames = frames(stack);
                 let who = who.trim_matches('"').to_owned();
-                let stack = Stack { frames, who, value };
-                all.push((reason(&stack.frames, is_of_process), stack));
+                all.push(Stack { frames, who, value });
             }
         }
-        for (_, id, frames, one, until, _) in asleep {
-            let value = until as f64 / seen.elapsed();
-            let who = one.who;
-            all.push((id, Stack { frames, who, value }));
-        }
-        Ok(all)
+        all.extend(sleepers.map_or_else(Vec::new, |all| all.unseen(seen.elapsed())));
+        let named = all
+            .into_iter()
+            .map(|stack| (reason(&stack.frames, is_of_process), stack));
+        Ok(named.collect())
     }
 
     /// What interrupts, faults and new processes take.
