@@ -103,6 +103,31 @@ def figures(kernel, module="vmlinux"):
     return {name: row[name] for name in OWN}
 
 
+def lost(kernel):
+    """Functions of modules that the kernel names, and that the structure is without. The kernel tells
+    only where the sections of modules begin, and still tells of those that it has freed. Cold parts
+    of functions are none of their own."""
+    named = {}
+    begins = {}
+    for line in (kernel / "proc/kallsyms").read_text(encoding="utf-8").splitlines():
+        address, kind, name, *module = line.split()
+        if not module or kind not in "tT" or name.startswith("__pfx_") or ".cold" in name:
+            continue
+        module = module[0].strip("[]")
+        sections = kernel / "sys/module" / module / "sections"
+        if module not in begins:
+            files = sections.iterdir() if sections.exists() else []
+            begins[module] = sorted((int(path.read_text(encoding="ascii"), 16), path.name) for path in files)
+        before = [section for begin, section in begins[module] if begin <= int(address, 16)]
+        if before and before[-1].endswith(".text") and not before[-1].startswith(".init"):
+            named.setdefault((module, address), set()).add(name)
+    end = subprocess.run([harness.JIFL, "analyze", "fn:*", "--vmlinux", kernel, "-f", "csv"], capture_output=True, text=True,
+                         check=True)
+    found = {(row["module"], row["function"]) for row in csv.DictReader(end.stdout.splitlines())}
+    assert len(named) > 5000
+    return [(module, names) for (module, _), names in named.items() if not any((module, name) in found for name in names)]
+
+
 def without_virtual_addresses(image):
     """A copy of an image of memory in which only physical addresses are told, as QEMU writes them."""
     data = bytearray(image.read_bytes())
@@ -135,6 +160,7 @@ def test_structure(kernel, show, tmp_path):
     number, text = missing(tmp_path)
     assert number == 0, text
     show(f"facts in the structure: {len(facts)}: {', '.join(text.splitlines()[:-1])}")
+    assert not lost(tmp_path / "kernel")
     programs = figures(tmp_path / "kernel", "bpf")
     assert programs["functions"] >= 1 and programs["blocks"] >= 3, programs
     want = figures(tmp_path / "kernel")

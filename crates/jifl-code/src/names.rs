@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashSet;
+
 /// A line of /proc/kallsyms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -46,7 +48,37 @@ fn address_of(kallsyms: &str, name: &str) -> Option<u64> {
     u64::from_str_radix(line.split(' ').next()?, 16).ok()
 }
 
-/// The lines of /proc/kallsyms. Hidden addresses, which are 0, are left out.
+/// The lines of /proc/kallsyms as the kernel tells them, without functions that it has freed.
+///
+/// Those are functions of modules' initialization. If they could be traced, the kernel still has
+/// their names, behind all modules (ftrace_mod_get_kallsym, kernel/trace/ftrace.c), and something
+/// else may be at the address by now. All other lines of a module follow each other.
+pub fn told(kallsyms: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut modules = Modules::default();
+    lines(kallsyms).filter(move |line| !modules.has_ended(line.module))
+}
+
+/// Modules whose lines have been seen.
+#[derive(Default)]
+struct Modules<'a> {
+    all: FxHashSet<&'a str>,
+    last: Option<&'a str>,
+}
+
+impl<'a> Modules<'a> {
+    /// Is the next line of a module behind those of others?
+    fn has_ended(&mut self, module: Option<&'a str>) -> bool {
+        if module == self.last {
+            return false;
+        }
+        let has_ended = module.is_some_and(|name| self.all.contains(name));
+        self.last = module.filter(|_| !has_ended);
+        self.all.extend(module);
+        has_ended
+    }
+}
+
+/// Lines like those of /proc/kallsyms. Hidden addresses, which are 0, are left out.
 pub fn lines(kallsyms: &str) -> impl Iterator<Item = Line<'_>> {
     let variables = Variables::between(|name| address_of(kallsyms, name));
     kallsyms.split('\n').filter_map(move |line| {
@@ -142,6 +174,15 @@ mod tests {
         let kinds: Vec<(&str, char)> = lines(text).map(|line| (line.name, line.kind)).collect();
         let own = [("f", 'T'), ("_sdata", 'D'), ("var", 'd'), ("_edata", 'T')];
         assert_eq!(kinds, [&own[..], &[("f", 't')]].concat());
+    }
+
+    #[test]
+    fn functions_that_were_freed_are_not_told() {
+        let text = "1000 T f\n2000 t g\t[a]\n2100 d v\t[a]\n3000 t h\t[b]\n3000 T init\t[a]\n\
+                    2000 T init\t[b]\n4000 t prog\t[bpf]\n4100 t other\t[bpf]\n";
+        let names: Vec<&str> = told(text).map(|line| line.name).collect();
+        assert_eq!(names, ["f", "g", "v", "h", "prog", "other"]);
+        assert_eq!(lines(text).count(), 8);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Names {
     /// Reads the text of /proc/kallsyms.
     pub fn parse(kallsyms: &str) -> Names {
         let mut names = Names::default();
-        for line in names::lines(kallsyms) {
+        for line in names::told(kallsyms) {
             let symbol = Symbol {
                 address: line.address,
                 name: line.name.to_owned(),
@@ -218,9 +218,11 @@ pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Resu
     Ok(image)
 }
 
-/// Where anything begins: no text and no table reaches over one of these.
+/// Where anything begins: no text and no table reaches over one of these. What was freed is none of
+/// them: /sys still has it, and something else may be there by now.
 fn bounds(core: Option<&Range<u64>>, modules: &[Module]) -> Vec<u64> {
     let sections = modules.iter().flat_map(|module| &module.sections);
+    let sections = sections.filter(|(_, name)| !is_freed(name));
     let mut all: Vec<u64> = sections.map(|(address, _)| *address).collect();
     all.extend(core.map(|core| core.start));
     all.sort_unstable();
@@ -246,8 +248,10 @@ impl<'a> Sections<'a> {
     fn range(&self, begin: u64, last: u64) -> Range<u64> {
         let most = begin.saturating_add(self.size);
         let next = self.bounds.partition_point(|bound| *bound <= last);
-        let next = self.bounds.get(next);
-        begin..next.map_or(most, |bound| most.min(*bound))
+        let own = self.all.partition_point(|(address, _)| *address <= last);
+        let own = self.all.get(own).map(|(address, _)| address);
+        let next = self.bounds.get(next).into_iter().chain(own);
+        begin..next.fold(most, |end, bound| end.min(*bound))
     }
 
     fn place(&self, name: &str) -> Option<Range<u64>> {
@@ -412,9 +416,15 @@ impl Reader<'_> {
     }
 }
 
+/// Does the kernel free the section when the module's initialization is over? Its names for that
+/// are those of module_init_section and layout_symtab (kernel/module).
+fn is_freed(section: &str) -> bool {
+    section.starts_with(".init") || [".symtab", ".strtab"].contains(&section)
+}
+
 fn is_code(section: &str) -> bool {
     let is_text = section.starts_with(".text") || section.ends_with(".text");
-    is_text && !section.starts_with(".init")
+    is_text && !is_freed(section)
 }
 
 /// What stands beneath patches.
@@ -640,6 +650,26 @@ mod tests {
         assert_eq!(program.image.modules, ["vmlinux", "theirs"]);
         assert!(program.image.text(MODULE + 0x1000).is_none());
         assert!(program.image.text(MODULE + 0x2000).is_none());
+    }
+
+    /// Memory of a module's initialization is another module's text by now.
+    #[test]
+    fn what_was_freed_does_not_end_texts() {
+        let early = |name: &str, at: u64| Module {
+            name: name.into(),
+            size: 0x1000,
+            sections: vec![(0xffff_ffff_c100_0000, ".text".into()), (at, name.into())],
+        };
+        let texts = |name: &str| {
+            let modules = [module(), early(name, MODULE + 4)];
+            let image = image(&Names::parse(NAMES), &modules, &mut pages()).unwrap();
+            let text = image.text(MODULE).unwrap();
+            image.texts[text].bytes.len()
+        };
+        assert_eq!(texts(".data"), 4);
+        for name in [".init.text", ".init.data", ".symtab", ".strtab"] {
+            assert!(texts(name) >= 12, "{name}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ TRACE, PROFILE, PATH = 5, 6, 7
 BRANCHES, WAIT = 1 << 4, 1 << 18
 TGID, CHILDREN = 1 << 1, 1 << 4
 ALL = range(512)
+MODULES = ["ext4", "xfs", "nf_tables"]
 # Stands for records that were lost.
 GAP = struct.pack("<II", 0, 0)
 
@@ -133,6 +134,9 @@ def structure(directory, *loads):
     records(directory, "path", PATH, loads[cut + 1:])
     records(directory, "trace", TRACE, loads[cut + 1:])
     bpf_program()
+    # The memory of modules' initialization is used again for others.
+    for module in MODULES:
+        check(f"{module} comes", run("modprobe", module).returncode == 0)
     # A session stands in the text while it is read: its way in is not to be seen.
     with Device() as device:
         device.start(PROFILE, ALL, filters=TGID, tgid=os.getpid())

@@ -79,14 +79,19 @@ impl Symbols {
 
     /// As the kernel tells them now.
     fn told() -> Symbols {
-        Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+        let kallsyms = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        Symbols::of_lines(names::told(&kallsyms))
     }
 
-    /// Reads the text of /proc/kallsyms. As the kernel writes it, a module's symbol has its module
-    /// after it.
+    /// Reads text like that of /proc/kallsyms, in any order. As the kernel writes it, a module's
+    /// symbol has its module after it.
     pub fn parse(kallsyms: &str) -> Symbols {
+        Symbols::of_lines(names::lines(kallsyms))
+    }
+
+    fn of_lines<'a>(lines: impl Iterator<Item = Line<'a>>) -> Symbols {
         let mut symbols = Symbols::default();
-        for line in names::lines(kallsyms) {
+        for line in lines {
             match names::is_text(line.kind) {
                 true => symbols.text.add(&line),
                 false => symbols.data.add(&line),
