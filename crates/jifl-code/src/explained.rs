@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use iced_x86::{FlowControl, Mnemonic};
+use rayon::prelude::*;
 
 use crate::flow::{decode, direct, instructions};
 use crate::graph::Graph;
@@ -57,29 +58,31 @@ impl Account {
 /// Accounts for the bytes of every text, in the order of [`Image::texts`].
 pub fn account<'a>(image: &Image, graphs: impl Iterator<Item = &'a Graph>) -> Vec<Account> {
     let texts = &image.texts;
-    let unreached = texts.iter().map(|text| vec![false; text.bytes.len()]);
-    let mut reached: Vec<Vec<bool>> = unreached.collect();
+    let unreached = texts.iter().map(|text| vec![0; text.bytes.len()]);
+    let mut reached: Vec<Vec<u8>> = unreached.collect();
     for block in graphs.flat_map(|graph| &graph.blocks) {
         let Some(text) = image.text(block.start) else {
             continue;
         };
         let from = (block.start - texts[text].address) as usize;
         let to = (from + block.length as usize).min(reached[text].len());
-        reached[text][from..to].fill(true);
+        reached[text][from..to].fill(CODE);
     }
-    let all = texts.iter().zip(&reached);
+    let all = texts.par_iter().zip(&reached);
     all.map(|(text, reached)| of_text(text, reached)).collect()
 }
 
-fn of_text(text: &Text, reached: &[bool]) -> Account {
+/// The mark of a byte that execution can reach; the others have 0.
+const CODE: u8 = 1;
+
+fn of_text(text: &Text, reached: &[u8]) -> Account {
     let mut account = Account::default();
     let mut at = 0;
     while at < reached.len() {
-        let is_code = reached[at];
-        let run = reached[at..]
-            .iter()
-            .take_while(|own| **own == is_code)
-            .count();
+        let is_code = reached[at] == CODE;
+        let other = if is_code { 0 } else { CODE };
+        let run = memchr::memchr(other, &reached[at..]);
+        let run = run.unwrap_or(reached.len() - at);
         if is_code {
             account.code += run as u64;
         } else {

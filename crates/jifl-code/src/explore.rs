@@ -44,7 +44,7 @@ pub fn explore(context: Context<'_>, unit: &Unit, entries: &[u64], space: &mut S
     }
     walk.run();
     let troubles = walk.troubles();
-    let mut graph = cut::cut(context, &mut space.walk, &mut space.effects);
+    let mut graph = cut::cut(context, &mut space.walk, &mut space.effects, &mut space.cut);
     graph.troubles = troubles;
     let entries = entries.iter().copied().chain([unit.entry()]);
     let entry = |at: u64| {
@@ -62,5 +62,6 @@ pub fn explore(context: Context<'_>, unit: &Unit, entries: &[u64], space: &mut S
 #[derive(Default)]
 pub struct Space {
     walk: walk::Space,
+    cut: cut::Cut,
     effects: crate::effect::Effects,
 }

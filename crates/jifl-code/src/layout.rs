@@ -148,8 +148,24 @@ impl Layout {
         }
     }
 
-    /// Cuts a piece in two: at `address` a function without a name begins.
-    pub fn add(&mut self, address: u64) -> Option<usize> {
+    /// Cuts pieces in two: at these addresses functions without names begin. The new functions.
+    pub fn add(&mut self, mut addresses: Vec<u64>) -> Vec<usize> {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut cut: Vec<usize> = Vec::new();
+        let mut made = Vec::new();
+        // From the last on: those before stay where they are.
+        for address in addresses.into_iter().rev() {
+            cut.extend(self.cut(address, &mut made));
+        }
+        self.pieces.extend(made);
+        self.pieces.sort_by_key(|(piece, _)| piece.start);
+        cut.reverse();
+        cut
+    }
+
+    /// Cuts one piece; the new one is not yet among the others.
+    fn cut(&mut self, address: u64, made: &mut Vec<(Range<u64>, Option<usize>)>) -> Option<usize> {
         let place = self.place(address)?;
         let (piece, owner) = self.pieces[place].clone();
         if piece.start == address {
@@ -166,8 +182,7 @@ impl Layout {
             pieces: std::iter::once(address..piece.end).collect(),
         });
         self.pieces[place].0.end = address;
-        self.pieces
-            .insert(place + 1, (address..piece.end, Some(unit)));
+        made.push((address..piece.end, Some(unit)));
         Some(unit)
     }
 

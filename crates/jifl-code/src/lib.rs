@@ -5,7 +5,8 @@
 //!
 //! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`];
 //!    modules, also compressed ones, [`packed`]) or from the kernel that runs ([`running`]), or
-//!    from an image of its memory ([`vmcore`]), or some functions of one of these ([`part`]).
+//!    from an image of its memory ([`vmcore`], also a compressed one, [`kdump`]), or some functions
+//!    of one of these ([`part`]).
 //! 2. [`layout`]: which text belongs to which function, by what [`names`] say.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
 //! 4. [`program`]: all functions together, and which of them never return.
@@ -29,6 +30,7 @@ pub mod flow;
 pub mod graph;
 pub mod image;
 pub mod kallsyms;
+pub mod kdump;
 mod ko;
 pub mod layout;
 pub mod live;

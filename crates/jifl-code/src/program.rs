@@ -59,6 +59,7 @@ impl Program {
             endless: elsewhere(&image),
             entries: FxHashMap::default(),
             graphs: Vec::new(),
+            unsure: Vec::new(),
         };
         let all = (0..layout.units.len()).collect();
         let mut rounds = search.run(&image, &layout, &thunks, all);
@@ -274,6 +275,8 @@ struct Search {
     endless: FxHashSet<u64>,
     entries: FxHashMap<usize, Vec<u64>>,
     graphs: Vec<Graph>,
+    /// Functions in which nothing returns, and which may have no way out.
+    unsure: Vec<usize>,
 }
 
 impl Search {
@@ -330,39 +333,42 @@ impl Search {
         let begins = holes
             .into_iter()
             .flat_map(|hole| explained::beginnings(image, hole, tracer));
-        begins.filter_map(|at| layout.add(at)).collect()
+        let begins = begins.collect();
+        layout.add(begins)
     }
 
     /// What has to be explored again after some were.
     fn changes(&mut self, layout: &Layout, explored: &[usize]) -> Vec<usize> {
-        let mut again = FxHashSet::default();
-        for unit in explored {
-            for call in &self.graphs[*unit].calls {
+        let graphs = &self.graphs;
+        let into_middle = |unit: &usize| {
+            let (unit, calls) = (*unit, graphs[*unit].calls.iter());
+            calls.filter_map(move |call| {
                 let Target::Direct(to) = call.target else {
-                    continue;
+                    return None;
                 };
-                let Some(other) = layout.unit(to).filter(|other| other != unit) else {
-                    continue;
-                };
-                let entries = self.entries.entry(other).or_default();
-                if layout.units[other].entry() != to && !entries.contains(&to) {
-                    entries.push(to);
-                    again.insert(other);
-                }
+                let other = layout.unit(to).filter(|other| *other != unit)?;
+                (layout.units[other].entry() != to).then_some((other, to))
+            })
+        };
+        let entries: Vec<(usize, u64)> = explored.par_iter().flat_map_iter(into_middle).collect();
+        let mut again = FxHashSet::default();
+        for (other, to) in entries {
+            let entries = self.entries.entry(other).or_default();
+            if !entries.contains(&to) {
+                entries.push(to);
+                again.insert(other);
             }
         }
-        let ends = self.ends(layout);
-        let goes_on = |graph: &Graph| {
+        let ends = self.ends(layout, explored);
+        if !ends.is_empty() {
             let to_end = |target| matches!(target, Target::Direct(to) if ends.contains(&to));
-            let mut calls = graph.calls.iter();
-            calls.any(|call| call.kind == CallKind::Call && to_end(call.target))
-        };
-        let graphs = self.graphs.iter().enumerate();
-        again.extend(
-            graphs
-                .filter(|(_, graph)| goes_on(graph))
-                .map(|(unit, _)| unit),
-        );
+            let goes_on = |unit: &usize| {
+                let mut calls = self.graphs[*unit].calls.iter();
+                calls.any(|call| call.kind == CallKind::Call && to_end(call.target))
+            };
+            let all = (0..self.graphs.len()).into_par_iter();
+            again.extend(all.filter(goes_on).collect::<Vec<usize>>());
+        }
         self.endless.extend(ends);
         let mut again: Vec<usize> = again.into_iter().collect();
         again.sort_unstable();
@@ -370,20 +376,28 @@ impl Search {
     }
 
     /// Entries of functions that turn out to have no way out.
-    fn ends(&self, layout: &Layout) -> FxHashSet<u64> {
+    fn ends(&mut self, layout: &Layout, explored: &[usize]) -> FxHashSet<u64> {
+        let (graphs, endless) = (&self.graphs, &self.endless);
+        let is_unsure = |unit: &usize| {
+            let graph = &graphs[*unit];
+            !graph.blocks.is_empty()
+                && !graph.returns()
+                && !endless.contains(&layout.units[*unit].entry())
+        };
+        // Of functions that were not explored now the graph is what it was.
+        self.unsure.extend(explored);
+        let all = std::mem::take(&mut self.unsure).into_par_iter();
+        self.unsure = all.filter(is_unsure).collect();
+        self.unsure.sort_unstable();
+        self.unsure.dedup();
         let mut ends = FxHashSet::default();
-        let graphs = layout.units.iter().zip(&self.graphs);
-        let unsure = graphs.filter(|(unit, graph)| {
-            !graph.blocks.is_empty() && !graph.returns() && !self.endless.contains(&unit.entry())
-        });
-        let unsure: Vec<_> = unsure.collect();
         // Jumps to such functions make more of them.
         loop {
             let before = ends.len();
-            for (unit, graph) in &unsure {
+            for unit in &self.unsure {
                 let returns = |to: u64| !ends.contains(&to) && !self.endless.contains(&to);
-                let entry = unit.entry();
-                if returns(entry) && !graph.has_exit(returns) {
+                let entry = layout.units[*unit].entry();
+                if returns(entry) && !self.graphs[*unit].has_exit(returns) {
                     ends.insert(entry);
                 }
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel from an image of its memory: an ELF core, as kdump's /proc/vmcore, QEMU's
-//! `dump-guest-memory`, or /proc/kcore.
+//! `dump-guest-memory`, or /proc/kcore; or a compressed dump ([`kdump`]).
 //!
 //! The note VMCOREINFO, which the kernel has written, says where the kernel's text begins, and where
 //! that lies in physical memory (kernel/vmcore_info.c, arch/x86/kernel/vmcore_info_64.c). The names
@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::image::{Error, Image};
 use crate::kallsyms;
+use crate::kdump::{self, Kdump};
 use crate::running::{self, Memory, Names};
 
 /// The kernel's text is mapped from here on (`__START_KERNEL_map`), for so many bytes.
@@ -50,10 +51,19 @@ struct Part {
     size: u64,
 }
 
+/// Where the bytes are.
+#[derive(Debug)]
+enum Bytes {
+    /// In an ELF core, as its parts say.
+    Elf(File),
+    /// By physical addresses.
+    Kdump(Box<Kdump>),
+}
+
 /// The open file.
 #[derive(Debug)]
 pub struct Core {
-    file: File,
+    bytes: Bytes,
     /// Parts that have a virtual address, in the order of these.
     mapped: Vec<Part>,
     /// All parts, in the order of their physical addresses.
@@ -78,8 +88,12 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     number(bytes, at).map(u64::from_le_bytes)
 }
 
-/// Do these bytes begin an ELF core of x86-64? The first 64 tell.
-pub fn is_core(head: &[u8]) -> bool {
+/// Do these bytes begin an image of memory? The first 64 tell.
+pub fn is_image(head: &[u8]) -> bool {
+    is_core(head) || kdump::is_kdump(head)
+}
+
+fn is_core(head: &[u8]) -> bool {
     head.starts_with(b"\x7fELF\x02\x01")
         && u16_at(head, 16) == Some(ET_CORE)
         && u16_at(head, 18) == Some(EM_X86_64)
@@ -102,30 +116,17 @@ fn read_some(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
 }
 
 impl Core {
-    /// Reads the headers of a file that [`is_core`].
+    /// Reads the headers of a file that [`is_image`].
     ///
     /// # Errors
     /// It cannot be read, or has no VMCOREINFO.
     pub fn open(file: File) -> Result<Core, Error> {
         let failed = |error: io::Error| Error(error.to_string());
         let head = read_some(&file, 0, HEADER).map_err(failed)?;
-        if !is_core(&head) {
-            return Err(Error("not an image of memory (ELF core) of x86-64".into()));
-        }
-        let (Some(at), Some(number)) = (u64_at(&head, 32), number_of_parts(&file, &head)) else {
-            return Err(Error("cut short".into()));
+        let mut core = match kdump::is_kdump(&head) {
+            true => Core::compressed(Kdump::open(file)?),
+            false => Core::elf(file, &head)?,
         };
-        let table = read_some(&file, at, MOST_PARTS.min(number) * ENTRY).map_err(failed)?;
-        let mut core = Core {
-            file,
-            mapped: Vec::new(),
-            physical: Vec::new(),
-            info: HashMap::new(),
-            phys_base: 0,
-        };
-        for entry in table.chunks_exact(ENTRY) {
-            core.add(entry);
-        }
         if core.info.is_empty() {
             return Err(Error(
                 "no note VMCOREINFO is in it, which says where the kernel is: QEMU writes it for a \
@@ -133,37 +134,60 @@ impl Core {
                     .into(),
             ));
         }
-        core.mapped = core.physical.clone();
-        core.mapped.retain(|part| part.virt != 0);
-        core.mapped.sort_by_key(|part| part.virt);
-        core.physical.sort_by_key(|part| part.phys);
         let base = core.info.get("NUMBER(phys_base)");
-        core.phys_base = base.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let base = base.and_then(|text| text.parse().ok());
+        core.phys_base = base.unwrap_or(core.phys_base);
         Ok(core)
     }
 
-    /// An entry of the table of parts.
-    fn add(&mut self, entry: &[u8]) {
-        let field = |at| u64_at(entry, at).unwrap_or(0);
-        let part = Part {
-            offset: field(8),
-            virt: field(16),
-            phys: field(24),
-            size: field(32),
-        };
-        match u32_at(entry, 0) {
-            Some(PT_LOAD) => self.physical.push(part),
-            Some(PT_NOTE) => {
-                let length = MOST_NOTES.min(usize::try_from(part.size).unwrap_or(MOST_NOTES));
-                let notes = read_some(&self.file, part.offset, length).unwrap_or_default();
-                if let Some(text) = info(&notes) {
-                    let lines = text.lines().filter_map(|line| line.split_once('='));
-                    let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
-                    self.info.extend(lines);
-                }
-            }
-            _ => {}
+    fn of(bytes: Bytes, phys_base: i64) -> Core {
+        Core {
+            bytes,
+            mapped: Vec::new(),
+            physical: Vec::new(),
+            info: HashMap::new(),
+            phys_base,
         }
+    }
+
+    fn compressed(dump: Kdump) -> Core {
+        let (info, phys_base) = (pairs(dump.info()), dump.phys_base());
+        let mut core = Core::of(Bytes::Kdump(Box::new(dump)), phys_base);
+        core.info = info;
+        core
+    }
+
+    fn elf(file: File, head: &[u8]) -> Result<Core, Error> {
+        let failed = |error: io::Error| Error(error.to_string());
+        if !is_core(head) {
+            return Err(Error("not an image of memory (ELF core) of x86-64".into()));
+        }
+        let (Some(at), Some(number)) = (u64_at(head, 32), number_of_parts(&file, head)) else {
+            return Err(Error("cut short".into()));
+        };
+        let table = read_some(&file, at, MOST_PARTS.min(number) * ENTRY).map_err(failed)?;
+        let mut notes = HashMap::new();
+        let mut physical = Vec::new();
+        for entry in table.chunks_exact(ENTRY) {
+            match part(entry) {
+                (Some(PT_LOAD), part) => physical.push(part),
+                (Some(PT_NOTE), part) => {
+                    let length = usize::try_from(part.size).unwrap_or(MOST_NOTES);
+                    let bytes = read_some(&file, part.offset, MOST_NOTES.min(length));
+                    let text = info(&bytes.unwrap_or_default());
+                    notes.extend(text.map(|text| pairs(&text)).unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+        let mut core = Core::of(Bytes::Elf(file), 0);
+        core.info = notes;
+        core.mapped = physical.clone();
+        core.mapped.retain(|part| part.virt != 0);
+        core.mapped.sort_by_key(|part| part.virt);
+        physical.sort_by_key(|part| part.phys);
+        core.physical = physical;
+        Ok(core)
     }
 
     /// The kernel's build id, in hexadecimal; empty where the file does not say it.
@@ -175,23 +199,34 @@ impl Core {
     fn place(&self, address: u64, length: u64) -> Option<u64> {
         let in_mapped = place(&self.mapped, |part| part.virt, address, length);
         in_mapped.or_else(|| {
-            let offset = address.checked_sub(KERNEL_MAP)?;
-            let is_kernel = offset.checked_add(length)? <= KERNEL_MAP_SIZE;
-            let phys = offset.checked_add_signed(self.phys_base)?;
-            place(&self.physical, |part| part.phys, phys, length).filter(|_| is_kernel)
+            let phys = self.phys(address, length)?;
+            place(&self.physical, |part| part.phys, phys, length)
         })
+    }
+
+    /// The physical address of bytes of the kernel's own text and data.
+    fn phys(&self, address: u64, length: u64) -> Option<u64> {
+        let offset = address.checked_sub(KERNEL_MAP)?;
+        let is_kernel = offset.checked_add(length)? <= KERNEL_MAP_SIZE;
+        let phys = offset.checked_add_signed(self.phys_base)?;
+        is_kernel.then_some(phys)
     }
 
     /// Fills bytes from a part that holds all of them. Zeros stay zeros if there is none.
     fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
-        self.place(address, bytes.len() as u64)
-            .is_some_and(|place| {
-                let is_read = self.file.read_exact_at(bytes, place).is_ok();
-                if !is_read {
-                    bytes.fill(0);
-                }
-                is_read
-            })
+        let length = bytes.len() as u64;
+        let is_read = match &self.bytes {
+            Bytes::Elf(file) => self
+                .place(address, length)
+                .is_some_and(|place| file.read_exact_at(bytes, place).is_ok()),
+            Bytes::Kdump(dump) => self
+                .phys(address, length)
+                .is_some_and(|phys| dump.read(phys, bytes).is_ok()),
+        };
+        if !is_read {
+            bytes.fill(0);
+        }
+        is_read
     }
 
     /// The image of its kernel, without modules.
@@ -235,6 +270,25 @@ impl Memory for Core {
         }
         is_any.then_some(bytes)
     }
+}
+
+/// An entry of the table of parts: its kind, and what it says.
+fn part(entry: &[u8]) -> (Option<u32>, Part) {
+    let field = |at| u64_at(entry, at).unwrap_or(0);
+    let part = Part {
+        offset: field(8),
+        virt: field(16),
+        phys: field(24),
+        size: field(32),
+    };
+    (u32_at(entry, 0), part)
+}
+
+/// The lines of VMCOREINFO.
+fn pairs(text: &str) -> HashMap<String, String> {
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    lines.collect()
 }
 
 /// How many parts a file has.
@@ -364,6 +418,25 @@ mod tests {
         let found = core.bulk(TEXT - PAGE as u64, 2 * PAGE).unwrap();
         assert_eq!((found[0], found[PAGE]), (0, 7));
         assert!(core.image().unwrap_err().0.contains("no symbols"));
+    }
+
+    #[test]
+    fn compressed_dumps_are_read_by_physical_addresses() {
+        let phys = TEXT - KERNEL_MAP + PHYS_BASE;
+        let page = |number, byte| (number, [byte; PAGE]);
+        let first = phys / PAGE as u64;
+        let dump = kdump::tests::dump(&[page(first, 7), page(first + 1, 8)], &note());
+        assert!(is_image(&dump[..64]));
+        let mut core = Core::open(kdump::tests::opened(&dump)).unwrap();
+        assert_eq!(core.build_id(), "abcd");
+        assert_eq!(core.read(TEXT + PAGE as u64 - 1, 2), Some(vec![7, 8]));
+        assert_eq!(core.read(TEXT - 1, 2), None);
+        let found = core.bulk(TEXT - PAGE as u64, 2 * PAGE).unwrap();
+        assert_eq!((found[0], found[PAGE]), (0, 7));
+        assert!(core.image().is_err());
+        let without = kdump::tests::dump(&[page(first, 7)], "");
+        let error = Core::open(kdump::tests::opened(&without)).unwrap_err();
+        assert!(error.0.contains("VMCOREINFO"), "{error}");
     }
 
     #[test]

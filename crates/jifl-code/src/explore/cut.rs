@@ -11,7 +11,20 @@ use crate::effect::Effects;
 use crate::flow::Target;
 use crate::graph::{Block, Call, CallKind, Edge, EdgeKind, Effect, End, Graph};
 
-pub fn cut(context: Context<'_>, space: &mut Space, effects: &mut Effects) -> Graph {
+/// What is cut is put here, and copied when it is known how much it is.
+#[derive(Default)]
+pub struct Cut {
+    graph: Graph,
+    /// Edges by address: the block that they are from, where they lead, why.
+    ways: Vec<(u32, u64, EdgeKind)>,
+}
+
+pub fn cut(
+    context: Context<'_>,
+    space: &mut Space,
+    effects: &mut Effects,
+    room: &mut Cut,
+) -> Graph {
     space.hidden.sort_unstable();
     space.hidden.dedup();
     for index in 0..space.hidden.len() {
@@ -28,12 +41,13 @@ pub fn cut(context: Context<'_>, space: &mut Space, effects: &mut Effects) -> Gr
         context,
         space,
         effects,
-        graph: Graph::default(),
-        ways: Vec::new(),
+        graph: &mut room.graph,
+        ways: &mut room.ways,
     };
+    cutter.clear();
     cutter.blocks();
     cutter.edges();
-    cutter.graph
+    room.graph.clone()
 }
 
 fn find(steps: &[Step], at: u64) -> Option<usize> {
@@ -44,12 +58,19 @@ struct Cutter<'a> {
     context: Context<'a>,
     space: &'a Space,
     effects: &'a mut Effects,
-    graph: Graph,
-    /// Edges by address: the block that they are from, where they lead, why.
-    ways: Vec<(u32, u64, EdgeKind)>,
+    graph: &'a mut Graph,
+    ways: &'a mut Vec<(u32, u64, EdgeKind)>,
 }
 
 impl Cutter<'_> {
+    fn clear(&mut self) {
+        self.graph.blocks.clear();
+        self.graph.edges.clear();
+        self.graph.calls.clear();
+        self.graph.effects.clear();
+        self.ways.clear();
+    }
+
     fn blocks(&mut self) {
         for index in 0..self.space.steps.len() {
             if self.space.marks.get(self.space.steps[index].at()) & LEADS != 0 {
@@ -195,10 +216,10 @@ impl Cutter<'_> {
                 kind: *kind,
             })
         };
-        let mut edges: Vec<Edge> = self.ways.iter().filter_map(edge).collect();
+        let edges = &mut self.graph.edges;
+        edges.extend(self.ways.iter().filter_map(edge));
         edges.sort_unstable();
         edges.dedup();
-        self.graph.edges = edges;
         // Calls to padding before a function are calls of the function.
         for call in &mut self.graph.calls {
             if let Target::Direct(to) = &mut call.target {

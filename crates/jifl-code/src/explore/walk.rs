@@ -135,6 +135,10 @@ impl Marks {
 #[derive(Default)]
 pub struct Space {
     pub steps: Vec<Step>,
+    /// Steps that follow each other, and where the first of them is.
+    runs: Vec<(u64, Range<usize>)>,
+    /// Room for putting them in order.
+    room: Vec<Step>,
     pub marks: Marks,
     /// Instructions behind which execution runs on into another function, and its entry.
     pub into: Vec<(u64, u64)>,
@@ -142,6 +146,22 @@ pub struct Space {
     pub hidden: Vec<(u64, u64, EdgeKind)>,
     troubles: Vec<(u64, Trouble)>,
     ways: Vec<u64>,
+}
+
+impl Space {
+    /// Brings the steps into the order of addresses, by runs. Those of runs lie between each other
+    /// only where instructions overlap.
+    fn put_in_order(&mut self) {
+        self.runs.sort_unstable_by_key(|(at, _)| *at);
+        self.room.clear();
+        for (_, run) in &self.runs {
+            self.room.extend_from_slice(&self.steps[run.clone()]);
+        }
+        std::mem::swap(&mut self.steps, &mut self.room);
+        if !self.steps.is_sorted_by_key(Step::at) {
+            self.steps.sort_by_key(Step::at);
+        }
+    }
 }
 
 pub struct Walk<'a> {
@@ -155,6 +175,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub fn new(context: Context<'a>, unit: &'a Unit, space: &'a mut Space) -> Walk<'a> {
         space.steps.clear();
+        space.runs.clear();
         space.hidden.clear();
         space.into.clear();
         space.troubles.clear();
@@ -177,9 +198,13 @@ impl<'a> Walk<'a> {
     /// Follows all ways.
     pub fn run(&mut self) {
         while let Some(at) = self.space.ways.pop() {
+            let first = self.space.steps.len();
             self.follow(at);
+            if self.space.steps.len() > first {
+                self.space.runs.push((at, first..self.space.steps.len()));
+            }
         }
-        self.space.steps.sort_by_key(Step::at);
+        self.space.put_in_order();
     }
 
     /// What was not understood, in the order of addresses.

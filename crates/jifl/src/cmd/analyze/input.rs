@@ -107,7 +107,7 @@ fn image_of_memory(path: &Path) -> Option<File> {
     let mut head = [0; 64];
     let mut file = File::open(path).ok()?;
     file.read_exact(&mut head).ok()?;
-    vmcore::is_core(&head).then_some(file)
+    vmcore::is_image(&head).then_some(file)
 }
 
 /// That a recording was made without code.

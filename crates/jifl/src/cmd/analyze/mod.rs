@@ -10,6 +10,7 @@ mod derived;
 mod input;
 mod observed;
 mod path;
+mod stages;
 mod tables;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use self::input::Scope;
 pub use self::input::Source;
 pub use self::observed::{CheckArgs, run as run_check};
 pub use self::path::{PathArgs, run as run_path};
+use self::stages::Stages;
 use crate::base::exit::{DONE, Failure};
 use crate::kernel::images::KERNEL;
 use crate::kernel::pattern::Pattern;
@@ -83,6 +85,9 @@ pub struct AnalyzeArgs {
     /// FILE
     #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
     keep: Option<PathBuf>,
+    /// Say what each stage has taken
+    #[arg(long, conflicts_with_all = ["unexplained", "keep", "recording"])]
+    times: bool,
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Form,
@@ -123,7 +128,11 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         source.keep(directory)?;
         return Ok(DONE);
     }
-    let program = Program::of(source.open()?);
+    let mut stages = Stages::begin();
+    let image = source.open()?;
+    stages.end("reading");
+    let program = Program::of(image);
+    stages.end("control flow and calls");
     let functions = scope.functions(&program)?;
     if let Some(path) = &args.recording {
         let counted = Counted::read(path, &source, &program)?;
@@ -157,7 +166,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     } else {
         Trust::Compiled
     };
+    stages.end("explained bytes");
     let live = Live::of(&program, trust);
+    stages.end("live registers");
     let rows = match &scope {
         Scope::Functions(_) => {
             let (sums, total) = summary::sums_of(&program, &live, &accounts, &functions);
@@ -172,6 +183,10 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
             tables::rows(&program, &modules, &total)
         }
     };
+    stages.end("figures, with what is live at each instruction");
+    if args.times {
+        stages.tell();
+    }
     output::print(&match args.format {
         Form::Text => tables::text(&rows),
         Form::Json => tables::json(&rows),

@@ -41,8 +41,8 @@ pub struct DumpArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 IMAGE is an ELF core of a machine's physical memory: /proc/vmcore in the kernel that kdump starts, a
-copy of it (makedumpfile -E), or what QEMU's dump-guest-memory writes. With --raw it is a flat file
-that begins at address 0. Neither the module nor root is needed, and no debug information. Of
+copy of it (makedumpfile, also compressed by zlib, snappy or zstd), or what QEMU's dump-guest-memory
+writes. With --raw it is a flat file that begins at address 0. Neither the module nor root is needed, and no debug information. Of
 several recordings the newest is taken, and the others are named.
 
 With -o and without -f, FILE gets a copy of the recording, as `dump` makes it.

@@ -334,8 +334,9 @@ fn of_several_recordings_the_newest_is_taken_and_copies_are_none() {
 #[test]
 fn dumps_of_other_forms_are_refused_with_a_way_out() {
     for (begin, way_out) in [
-        (&b"KDUMP   \x06"[..], "makedumpfile -E"),
-        (b"makedumpfile\0\0", "makedumpfile -R"),
+        (&b"KDUMP   \x06"[..], "cut short"),
+        (b"makedumpfile\0\0", "cut short"),
+        (b"DISKDUMP", "/proc/vmcore"),
         (b"JIFL flight data\x01", "jifl flight show"),
         (b"\x7fELF\x02\x01\x01", "damaged"),
         (b"", "--raw"),

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Physical memory in a file: which addresses are in it, and where.
+//!
+//! A compressed dump has no places of addresses: its pages are read by the crate jifl-code.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use jifl_code::kdump::{self, Kdump};
 use object::Endianness;
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::ReadCache;
@@ -14,26 +17,15 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use crate::base::exit::Failure;
 
 /// What files begin with that have memory in another form, and what can be done about it.
-const OTHERS: [(&[u8], &str); 4] = [
+const OTHERS: [(&[u8], &str); 2] = [
     (
         jifl_sys::abi::FLIGHT_MAGIC,
         "it is a copy of a recording already: `jifl flight show FILE` and `stats FILE` read it",
     ),
     (
-        b"KDUMP   ",
-        "it is compressed (kdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file of \
-         it; or read /proc/vmcore directly, in the kernel that kdump starts",
-    ),
-    (
         b"DISKDUMP",
-        "it is compressed (diskdump format): `makedumpfile -E -d 0 FILE NEW` makes an ELF file \
-         of it; or read /proc/vmcore directly, in the kernel that kdump starts",
-    ),
-    (
-        b"makedumpfile\0",
-        "it is a flattened dump, as QEMU's kdump formats are: have an ELF core written (QEMU: \
-         `dump-guest-memory FILE`), or make one of it: `makedumpfile -R NEW < FILE`, then \
-         `makedumpfile -E -d 0`",
+        "it is a dump of diskdump, which is not read: read /proc/vmcore directly, in the kernel \
+         that kdump starts",
     ),
 ];
 
@@ -48,10 +40,17 @@ pub struct Part {
     pub size: u64,
 }
 
+/// Where the bytes are.
+#[derive(Debug)]
+enum Bytes {
+    File(File),
+    Kdump(Box<Kdump>),
+}
+
 /// The memory.
 #[derive(Debug)]
 pub struct Physical {
-    file: File,
+    bytes: Bytes,
     /// By address; none overlaps the one before it.
     parts: Vec<Part>,
 }
@@ -80,6 +79,18 @@ impl Physical {
                 size,
             };
             return Ok(Physical::of(file, vec![all]));
+        }
+        if kdump::is_kdump(begin) {
+            let dump = Kdump::open(file).map_err(|error| failed(&error))?;
+            let part = |range: std::ops::Range<u64>| Part {
+                address: range.start,
+                offset: range.start,
+                size: range.end - range.start,
+            };
+            return Ok(Physical {
+                parts: dump.ranges().into_iter().map(part).collect(),
+                bytes: Bytes::Kdump(Box::new(dump)),
+            });
         }
         if !begin.starts_with(b"\x7fELF") {
             return Err(failed(
@@ -115,7 +126,10 @@ impl Physical {
             part.size -= over;
             apart.push(part);
         }
-        Physical { file, parts: apart }
+        Physical {
+            bytes: Bytes::File(file),
+            parts: apart,
+        }
     }
 
     /// All parts, by address.
@@ -136,7 +150,10 @@ impl Physical {
             let into = address - part.address;
             let length = (room.len() as u64).min(part.size - into) as usize;
             let (now, rest) = room.split_at_mut(length);
-            self.file.read_exact_at(now, part.offset + into)?;
+            match &self.bytes {
+                Bytes::File(file) => file.read_exact_at(now, part.offset + into)?,
+                Bytes::Kdump(dump) => dump.read(address, now)?,
+            }
             room = rest;
             address += length as u64;
         }
