@@ -65,6 +65,9 @@
 	X(objects_late, "calls that have not ended are about nothing") \
 	X(objects_kept, "a row's calls are all about what the first one was about") \
 	X(events_uncounted, "events inside of functions are not counted") \
+	X(interrupts_untimed, "interrupts take no time") \
+	X(values_not_added, "values of calls are not added up") \
+	X(distribution_flat, "all values of a distribution are in its first bucket") \
 	X(numbers_not_switched, "what a processor counts for others is a task's that comes back") \
 	X(ac_lost, "tasks are switched while the kernel may access user memory") \
 	X(own_entered, "calls of functions that the module makes enter the cache") \

@@ -25,7 +25,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	26
+#define JIFL_ABI_VERSION	27
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -266,8 +266,8 @@ struct jifl_splice {
 #define JIFL_TIMES_JUMP		(1u << 2)
 #define JIFL_TIMES_ALL		((1u << 3) - 1)
 /*
- * At ENTER: times the number of a program, GROUP ops that tell what the call is about, then OBJECT.
- * The other places of that function have no program.
+ * Times the number of a program. At ENTER: GROUP ops that tell what the call is about, then OBJECT,
+ * at all places of the session or at none. There and at LEAVE: ADD_UPs, before OBJECT.
  */
 #define JIFL_TIMES_PROGRAM	(1u << 8)
 
@@ -883,6 +883,13 @@ enum jifl_counter_kind {
 	 */
 	JIFL_COUNTER_SNMP = 5,
 	JIFL_COUNTER_PERF = 6,		/* perf_event_attr.type and .config: `type`, `value` */
+	JIFL_COUNTER_VALUE = 7,		/* what the programs of the places ADD_UP */
+	JIFL_COUNTER_INTERRUPTS = 8,	/* nanoseconds of interrupts and softirqs */
+	/*
+	 * How many values JIFL_TABLE_DISTRIBUTIONS has of the function: of `type`, which is
+	 * enum jifl_distribution_of.
+	 */
+	JIFL_COUNTER_DISTRIBUTION = 9,
 	JIFL_COUNTER_KINDS		/* above all of them */
 };
 
@@ -894,6 +901,16 @@ enum jifl_counter_snmp {
 	JIFL_COUNTER_UDP = 3,
 	JIFL_COUNTER_UDP_LITE = 4,
 	JIFL_COUNTER_SNMPS		/* above all of them */
+};
+
+/* Whose values are distributed: what programs ADD_UP; the times of each call, in nanoseconds. */
+enum jifl_distribution_of {
+	JIFL_DISTRIBUTION_VALUE = 0,
+	JIFL_DISTRIBUTION_WALL = 1,
+	JIFL_DISTRIBUTION_CPU = 2,
+	JIFL_DISTRIBUTION_BLOCKED = 3,
+	JIFL_DISTRIBUTION_RUNNABLE = 4,
+	JIFL_DISTRIBUTIONS		/* above all of them */
 };
 
 /* In jifl_start.counters: a number that only grows. */
@@ -941,7 +958,7 @@ struct jifl_time {
 
 /*
  * An entry of JIFL_TABLE_OBJECTS: calls of a target about one object, of sessions of
- * JIFL_KIND_TIMES whose functions have programs. Calls inside each other are about the object of
+ * JIFL_KIND_TIMES whose programs have OBJECT. Calls inside each other are about the object of
  * the first of them. The others are calls whose objects found no room, that had begun before, or
  * that began where the program could not run; `adopted` and `strays` are theirs alone, and `jumped`
  * is 0. Over all objects of a target, the others among them, each other figure but elapsed_ns adds
@@ -953,6 +970,19 @@ struct jifl_object {
 	__u32 unknown;			/* as in struct jifl_group; or JIFL_OBJECT_OTHERS */
 	__u8  name[JIFL_GROUP_MAX];
 	struct jifl_time time;
+};
+
+/*
+ * An entry of JIFL_TABLE_DISTRIBUTIONS, of sessions of JIFL_KIND_TIMES with such counters: first
+ * all counters of one row, in their order. Calls of one function inside each other are one call,
+ * with one time; those that had begun before the session, or end with their task, have none.
+ */
+#define JIFL_TABLE_DISTRIBUTIONS	0x80000004u
+
+struct jifl_distribution {
+	__u32 row;			/* a target; with objects an entry of JIFL_TABLE_OBJECTS */
+	__u32 counter;			/* of jifl_start.counters */
+	__u64 bucket[JIFL_GROUP_BUCKETS]; /* how many values; below 0: by a signed ADD_UP */
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
  * What is done where a place of JIFL_KIND_PROBE is executed, or a function of JIFL_KIND_TIMES
- * begins: a program of struct jifl_op. Part of the ABI of /dev/jifl, in a file of its own.
+ * begins or ends: a program of struct jifl_op. Part of the ABI of /dev/jifl, in a file of its own.
  *
  * The program runs before the instruction, in the context of the code that executes it, with
  * interrupts off. It has a stack of numbers of 64 bits. Its ops run one after the other; a skip
@@ -70,7 +70,10 @@
 	X(OUT_STACK, 73) /* the stack */ \
 	X(RECORD, 74)	/* writes the record */ \
 	X(BPF, 75)	/* runs the action's BPF program, given the registers */ \
-	X(OBJECT, 76)	/* KIND_TIMES: the call is about what the GROUPs say */
+	X(OBJECT, 76)	/* KIND_TIMES: the call is about what the GROUPs say; the last op */ \
+	/* KIND_TIMES: takes one; the function's counter arg grows by it, if it is not below 0; */ \
+	/* a distribution has it, too */ \
+	X(ADD_UP, 77)
 
 enum jifl_op_code {
 #define JIFL_OP_ENUM(name, number) JIFL_OP_##name = number,
@@ -91,7 +94,7 @@ enum jifl_get {
 	JIFL_NR_GETS,
 };
 
-/* Of EXTEND, LOAD, BITS, DIV, MOD, SHR, LT and LE: numbers are signed. */
+/* Of EXTEND, LOAD, BITS, DIV, MOD, SHR, LT, LE, VALUE and ADD_UP: numbers are signed. */
 #define JIFL_OP_SIGNED		(1u << 0)
 
 struct jifl_op {

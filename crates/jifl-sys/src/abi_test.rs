@@ -71,6 +71,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_hits", hits_layout());
     layout("jifl_time", time_layout());
     layout("jifl_object", object_layout());
+    layout("jifl_distribution", distribution_layout());
     layout("jifl_path", path_layout());
     layout("jifl_counter", counter_layout());
     layout("jifl_op", op_layout());
@@ -255,6 +256,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_OBJECT_OTHERS", u64::from(OBJECT_OTHERS)),
         ("JIFL_OBJECT_REFUSED", OBJECT_REFUSED as u64),
         ("JIFL_TABLE_OBJECTS", u64::from(TABLE_OBJECTS)),
+        ("JIFL_TABLE_DISTRIBUTIONS", u64::from(TABLE_DISTRIBUTIONS)),
         ("JIFL_TIMES_ELAPSED", TIMES_ELAPSED as u64),
         ("JIFL_TIMES_UNWATCHED", TIMES_UNWATCHED as u64),
         ("JIFL_TIMES_MISSED", TIMES_MISSED as u64),
@@ -267,6 +269,17 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_COUNTER_VMSTAT", u64::from(COUNTER_VMSTAT)),
         ("JIFL_COUNTER_SNMP", u64::from(COUNTER_SNMP)),
         ("JIFL_COUNTER_PERF", u64::from(COUNTER_PERF)),
+        ("JIFL_COUNTER_VALUE", u64::from(COUNTER_VALUE)),
+        ("JIFL_COUNTER_INTERRUPTS", u64::from(COUNTER_INTERRUPTS)),
+        ("JIFL_COUNTER_DISTRIBUTION", u64::from(COUNTER_DISTRIBUTION)),
+        ("JIFL_DISTRIBUTION_VALUE", u64::from(DISTRIBUTION_VALUE)),
+        ("JIFL_DISTRIBUTION_WALL", u64::from(DISTRIBUTION_WALL)),
+        ("JIFL_DISTRIBUTION_CPU", u64::from(DISTRIBUTION_CPU)),
+        ("JIFL_DISTRIBUTION_BLOCKED", u64::from(DISTRIBUTION_BLOCKED)),
+        (
+            "JIFL_DISTRIBUTION_RUNNABLE",
+            u64::from(DISTRIBUTION_RUNNABLE),
+        ),
         ("JIFL_COUNTER_IP", u64::from(COUNTER_IP)),
         ("JIFL_COUNTER_TCP", u64::from(COUNTER_TCP)),
         ("JIFL_COUNTER_TCP_EXT", u64::from(COUNTER_TCP_EXT)),
@@ -426,6 +439,21 @@ fn object_layout() -> Vec<(&'static str, usize, usize)> {
         ("name", offset_of!(Object, name), GROUP_MAX),
         ("time", offset_of!(Object, time), size_of::<Time>()),
         ("", 0, size_of::<Object>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn distribution_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("row", offset_of!(Distribution, row), 4),
+        ("counter", offset_of!(Distribution, counter), 4),
+        (
+            "bucket",
+            offset_of!(Distribution, bucket),
+            GROUP_BUCKETS * 8,
+        ),
+        ("", 0, size_of::<Distribution>()),
     ]
 }
 

@@ -61,6 +61,7 @@ static const struct jifl_op_rule {
 	[JIFL_OP_RECORD] = { .known = true, .effect = true },
 	[JIFL_OP_BPF] = { .known = true, .effect = true },
 	[JIFL_OP_OBJECT] = { .known = true, .effect = true },
+	[JIFL_OP_ADD_UP] = { .known = true, .takes = 1, .sign = true, .effect = true },
 };
 
 /* The walk over one program. */
@@ -71,6 +72,7 @@ struct jifl_check {
 	bool hit;		/* HIT has come */
 	u32 group, record;	/* bytes used so far */
 	u32 parts, fields;	/* GROUPs and OUTs so far */
+	u32 added;		/* bit n: an ADD_UP of the counter n has come */
 	s8 wanted[JIFL_OPS_MAX + 1]; /* depth that a skip leads there with; -1: none does */
 };
 
@@ -138,6 +140,12 @@ static bool jifl_check_effect(struct jifl_check *c, const struct jifl_op *op)
 		c->all->objects = true;
 		/* All 32 unknown would be the name of the others. */
 		return c->parts && c->parts < 32;
+	case JIFL_OP_ADD_UP:
+		if (c->added & BIT(op->arg))
+			return false;
+		c->added |= BIT(op->arg);
+		c->all->sums = true;
+		return true;
 	}
 	return true;
 }
@@ -158,6 +166,8 @@ static bool jifl_check_arguments(const struct jifl_check *c, const struct jifl_o
 	case JIFL_OP_STR_EQ:
 		return op->arg < JIFL_STRING_MAX && op->imm <= c->all->nstrings &&
 		       op->arg <= c->all->nstrings - op->imm;
+	case JIFL_OP_ADD_UP:
+		return op->arg < JIFL_COUNTERS_MAX && !op->imm;
 	case JIFL_OP_SKIP_ZERO:
 	case JIFL_OP_SKIP_NONZERO:
 	case JIFL_OP_GROUP_STR:

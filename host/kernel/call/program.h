@@ -22,6 +22,7 @@ struct jifl_programs {
 	bool bpf;		/* some program has a BPF program */
 	bool groups, stacks, records; /* some program has names of groups; stacks; records */
 	bool objects;		/* some program tells what calls are about */
+	bool sums;		/* some program adds values of calls up */
 	u32 ring;		/* bytes of records for each CPU */
 	struct jifl_program *programs;
 	struct jifl_op *ops;

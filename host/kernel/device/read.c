@@ -111,7 +111,7 @@ int jifl_read_table(struct jifl_file *f, void *arg)
 	struct jifl_table_read *req = arg;
 
 	if (req->table == JIFL_TABLE_GROUPS || req->table == JIFL_TABLE_STACKS ||
-	    req->table == JIFL_TABLE_OBJECTS)
+	    req->table == JIFL_TABLE_OBJECTS || req->table == JIFL_TABLE_DISTRIBUTIONS)
 		return jifl_read_other(f, req);
 	if (req->table != JIFL_TABLE_KEYS)
 		return jifl_read_tool(f, req);

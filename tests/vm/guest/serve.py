@@ -258,6 +258,46 @@ def users(kept):
     wait_for("its end", lambda: sessions() == 1)
 
 
+def about():
+    """A daemon tells what calls are about: sums and distributions of it, too. Intervals add up."""
+    words = ["stat", "calls,sum:count,hist:count,hist:wall", "fn:vfs_read", "--by", "file->f_path", "-p", str(works.pid)]
+    clients = {}
+    for name, form in (("in intervals", ["-f", "ndjson", "-i", "200ms"]), ("at the end", ["-f", "json"])):
+        before = sessions()
+        client = clients[name] = background("jifl", "--host", "unix:", *words, *form)
+        wait_for(f"about, {name}: a session", lambda before=before, client=client: sessions() > before or client.poll() is not None)
+        check(f"about, {name}: a session", client.poll() is None, client.poll() is not None and client.communicate())
+    works.reads(READS)
+    for name, client in clients.items():
+        out, err = interrupt(client)
+        check(f"about, {name}: a report", client.returncode == 0 and out, err)
+        *intervals, report = map(json.loads, out.splitlines())
+        of = lambda rows: [row for row in rows if row["by"].get("file->f_path") == "zero"]
+        row, = of(report["functions"])
+        got = row["metrics"]
+        same(f"about, {name}: calls and bytes", (row["calls"], got["sum:count"]), (READS, READS))
+        same(f"about, {name}: each read is of one byte", got["hist:count"],
+             {"values": READS, "negative": 0, "buckets": [{"low": 1, "high": 2, "count": READS}]})
+        same(f"about, {name}: each took its time", got["hist:wall"]["values"], READS)
+        if intervals:
+            parts = [row["metrics"] for one in intervals for row in of(one["interval"])]
+            same(f"about, {name}: intervals", (sum(one["calls"] for one in parts), sum(one["hist:wall"]["values"] for one in parts)),
+                 (READS, READS))
+    # What reads the kernel's memory is root's. How long calls took is told to all.
+    end = run("jifl", *holder("alice"), *words, "--for", "1s")
+    check("about: no certificate is root's", end.returncode and end.stderr.count("\n") == 1 and "--variables" in end.stderr, end)
+    end = run("jifl", *holder("alice"), "stat", "hist:wall", "fn:vfs_read", "--for", "1s", "-f", "json")
+    known = [row["metrics"]["hist:wall"] for row in json.loads(end.stdout or '{"functions": []}')["functions"]]
+    check("about: with a certificate, how long calls took", end.returncode == 0 and known and known[0]["values"] > 0, end)
+    order = {"resources": ["fn:vfs_read"], "keep": True}
+    for more in ({"by": "comm"}, {"metrics": ["sum:$ret"]}, {"metrics": ["hist:$ret"]}):
+        same(f"about: a user is not told {more}", as_user([GROUP], "POST", "/v1/stat", {**order, **more})[0], 403)
+    text = run("jifl", "--host", "unix:", "stat", "calls,hist:count", "fn:vfs_read", "--by", "pid", "--no-interrupts", "--for", "1s")
+    check("about: as text", text.returncode == 0 and "FUNCTION" in text.stdout and " hist:count: " in text.stdout, text)
+    end = run("jifl", "--host", "unix:", "stat", "fn:vfs_read", "--by", "none_such", "--for", "1s")
+    check("about: a refusal is one line", end.returncode and end.stderr.count("\n") == 1 and "none_such" in end.stderr, end)
+
+
 def strangers():
     """Without a certificate of the authority nobody is served."""
     end = run("jifl", *holder("eve"), "stat", "fn:vfs_read", "--for", "1s")
@@ -333,6 +373,7 @@ def program():
     began = time.monotonic()
     kept = exact()
     figure("seconds for exact counts", f"{time.monotonic() - began:.1f}")
+    about()
     users(kept)
     strangers()
     deaths(daemon)

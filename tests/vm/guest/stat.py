@@ -324,7 +324,7 @@ def refused():
         ("tracepoint:none:such", "fn:vfs_read"): "tracepoint:none:such: the kernel itself has no such tracepoint",
         ("tracepoint:", "fn:vfs_read"): "give tracepoint:SUBSYSTEM:NAME",
         ("var:no_such_variable", "fn:vfs_read"): "no variable of that name",
-        ("var:a,var:b,var:c,var:d,var:e", "fn:vfs_read"): "at most 4 tracepoints, variables and events",
+        ("var:a,var:b,var:c,var:d,var:e", "fn:vfs_read"): "at most 4 tracepoints, variables, events, sums and distributions",
     }.items():
         end = run("jifl", "stat", *words, "--for", "10ms")
         check(f"refused: {' '.join(words)}", end.returncode and why in end.stderr and end.stderr.count("\n") == 1, end)

@@ -137,6 +137,8 @@ numbers! {
     Bpf = 75, "BPF";
     /// The call that begins here is about what the groups say.
     Object = 76, "OBJECT";
+    /// Of [`super::Kind::Times`]: takes one, and adds it to a counter of the function.
+    AddUp = 77, "ADD_UP";
 }
 
 numbers! {

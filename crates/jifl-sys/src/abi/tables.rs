@@ -324,6 +324,22 @@ pub const COUNTER_VMSTAT: u32 = 4;
 pub const COUNTER_SNMP: u32 = 5;
 /// In [`Counter::kind`]: what perf counts.
 pub const COUNTER_PERF: u32 = 6;
+/// In [`Counter::kind`]: what programs add up.
+pub const COUNTER_VALUE: u32 = 7;
+/// In [`Counter::kind`]: nanoseconds of interrupts and softirqs.
+pub const COUNTER_INTERRUPTS: u32 = 8;
+/// In [`Counter::kind`]: how many values a distribution has, of [`Counter::type_`].
+pub const COUNTER_DISTRIBUTION: u32 = 9;
+/// In [`Counter::type_`] of [`COUNTER_DISTRIBUTION`]: what programs add up.
+pub const DISTRIBUTION_VALUE: u32 = 0;
+/// In [`Counter::type_`] of [`COUNTER_DISTRIBUTION`]: all time of each call.
+pub const DISTRIBUTION_WALL: u32 = 1;
+/// In [`Counter::type_`] of [`COUNTER_DISTRIBUTION`]: of that, the time in which the task ran.
+pub const DISTRIBUTION_CPU: u32 = 2;
+/// In [`Counter::type_`] of [`COUNTER_DISTRIBUTION`]: the time in which it slept.
+pub const DISTRIBUTION_BLOCKED: u32 = 3;
+/// In [`Counter::type_`] of [`COUNTER_DISTRIBUTION`]: the time in which it could have run.
+pub const DISTRIBUTION_RUNNABLE: u32 = 4;
 /// In [`Counter::type_`] of [`COUNTER_SNMP`]: Ip and IpExt.
 pub const COUNTER_IP: u32 = 0;
 /// In [`Counter::type_`] of [`COUNTER_SNMP`]: Tcp.
@@ -440,6 +456,36 @@ impl Default for Object {
 // SAFETY: it is `struct jifl_object`, as the test of the ABI holds, of integers.
 unsafe impl Entry for Object {
     const TABLE: u32 = TABLE_OBJECTS;
+}
+
+/// [`Entry::TABLE`] of [`Distribution`].
+pub const TABLE_DISTRIBUTIONS: u32 = 0x8000_0004;
+
+/// `struct jifl_distribution`: how values of calls are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Distribution {
+    /// Index of the function among the session's targets; or of the [`Object`].
+    pub row: u32,
+    /// Of the session's counters.
+    pub counter: u32,
+    /// Values by their number of bits; the last are below 0.
+    pub bucket: [u64; GROUP_BUCKETS],
+}
+
+impl Default for Distribution {
+    fn default() -> Distribution {
+        Distribution {
+            row: 0,
+            counter: 0,
+            bucket: [0; GROUP_BUCKETS],
+        }
+    }
+}
+
+// SAFETY: it is `struct jifl_distribution`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Distribution {
+    const TABLE: u32 = TABLE_DISTRIBUTIONS;
 }
 
 /// `struct jifl_path`: a function, called by the path of its parent, without what it calls.

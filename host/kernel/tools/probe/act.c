@@ -11,9 +11,9 @@
  * 2. One program runs on a CPU at a time. What may come in between is an NMI, a page fault of what
  *    the program reads, and a breakpoint in what it calls. If code there has a place with a
  *    program, too, it does not run: the execution is counted as nested, and a call of the tool
- *    times begins, about nothing. So no lock of step 1 is held by what it has interrupted, and
- *    there is no recursion. Programs that inserted code does as a whole (front.c) are no such
- *    programs: they have a ring of their own.
+ *    times begins, about nothing, or ends, without its values. So no lock of step 1 is held by what
+ *    it has interrupted, and there is no recursion. Programs that inserted code does as a whole
+ *    (front.c) are no such programs: they have a ring of their own.
  * 3. A thread that is between copies is not seen: the program is called by inserted code, which
  *    stays until jifl_evict, or in the handler of a breakpoint, which has ended when
  *    jifl_probe_clear returns. What the program uses goes later, with the session.
@@ -127,12 +127,21 @@ static void jifl_act_sum(struct jifl_acting *a)
 	a->has_value = false;
 }
 
-/* The call that begins here is about what the groups say. */
-static void jifl_act_object(struct jifl_acting *a)
+static void jifl_act_add_up(struct jifl_acting *a, const struct jifl_op *op)
 {
-	jifl_times_begin_about(a->place, &a->room->group, a->group, a->count);
-	a->group = 0;
-	a->parts = 0;
+	if (a->unknown)
+		return;
+	a->values.known |= 1u << op->arg;
+	if (op->flags & JIFL_OP_SIGNED && (s64)a->stack[0] < 0)
+		a->values.below |= 1u << op->arg;
+	a->values.value[op->arg] = a->stack[0];
+}
+
+/* The call begins here, or ends. It is about what the groups say, if they do. */
+static void jifl_act_call(struct jifl_acting *a)
+{
+	jifl_times_at_place(a->place, a->about ? &a->room->group : NULL, a->group, &a->values,
+			    a->count);
 }
 
 /* --- records ------------------------------------------------------------------------------- */
@@ -275,7 +284,10 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 		jifl_act_record(a);
 		break;
 	case JIFL_OP_OBJECT:
-		jifl_act_object(a);
+		a->about = true;
+		break;
+	case JIFL_OP_ADD_UP:
+		jifl_act_add_up(a, op);
 		break;
 	default:
 		jifl_act_bpf_program(a);
@@ -317,13 +329,13 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 	if (counted)
 		this_cpu_inc(*place->counter);
 	if (place->owner->times && !jifl_times_asks(place, count)) {
-		jifl_times_begin_about(place, NULL, 0, count);
+		jifl_times_at_place(place, NULL, 0, NULL, count);
 		return;
 	}
 	if (this_cpu_read(jifl_act_runs) && !JIFL_HOST_PLANTED(programs_nested)) {
 		atomic64_inc(&place->work->nested);
 		if (place->owner->times)
-			jifl_times_begin_about(place, NULL, 0, count);
+			jifl_times_at_place(place, NULL, 0, NULL, count);
 		return;
 	}
 	this_cpu_write(jifl_act_runs, true);
@@ -335,10 +347,13 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 	a.level = level;
 	a.count = count;
 	a.counted = counted;
-	a.unknown = a.has_value = a.is_signed = false;
+	a.unknown = a.has_value = a.is_signed = a.about = false;
+	a.values.known = a.values.below = 0;
 	a.depth = a.group = a.parts = a.fields = 0;
 	a.room = this_cpu_ptr(a.probe->room);
 	jifl_act_program(&a, from);
+	if (a.probe->times)
+		jifl_act_call(&a);
 	barrier();
 	this_cpu_write(jifl_act_runs, false);
 }

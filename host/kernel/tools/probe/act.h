@@ -32,6 +32,13 @@ struct jifl_act_room {
 	};
 };
 
+/* What programs of the tool times add up of a call. */
+struct jifl_times_values {
+	u32 known;			/* bit n: of the counter n there is one */
+	u32 below;			/* it is below 0 */
+	u64 value[JIFL_COUNTERS_MAX];
+};
+
 /* A program that runs. */
 struct jifl_acting {
 	struct jifl_probe_place *place;
@@ -48,6 +55,8 @@ struct jifl_acting {
 	struct jifl_hit *hit;		/* the record, from its first field on */
 	bool has_value, is_signed;
 	u64 value;
+	bool about;			/* the call is about the group */
+	struct jifl_times_values values; /* of the call */
 	struct jifl_act_room *room;
 };
 

@@ -9,6 +9,8 @@
  * 2. A variable is everybody's. What grows in it meanwhile counts for a call, whoever did it, also
  *    while the task sleeps; and once for each call that is inside.
  *    A number that each CPU has is the task's (number.c).
+ *    A value of calls is what programs add up: nothing of it grows between (account.c, 9). A
+ *    distribution is the number of its values.
  * 3. A hook gets the tracepoint's own arguments behind its data, and does not look at them. By the
  *    calling convention of x86-64 it may have fewer parameters than its caller gives.
  * 4. CPUs have no records before jifl_times_open_tasks gives them sinks. A hook that comes earlier
@@ -73,6 +75,13 @@ static int jifl_times_open_counter(struct jifl_times *t, u32 i)
 		c->variable = (const u64 *)(unsigned long)asked->value;
 		return jifl_times_is_variable(asked->value) ? 0 : -ENXIO;
 	}
+	if (asked->kind == JIFL_COUNTER_VALUE) {
+		c->is_value = true;
+		t->has_values = true;
+		return 0;
+	}
+	if (asked->kind == JIFL_COUNTER_DISTRIBUTION)
+		return jifl_times_open_distribution(t, c, asked);
 	if (asked->kind != JIFL_COUNTER_TRACEPOINT)
 		return jifl_times_open_number(t, c, asked);
 	c->tp = jifl_compat_tracepoint(asked->tracepoint);

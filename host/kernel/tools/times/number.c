@@ -91,8 +91,8 @@ static u64 jifl_times_number_here(const struct jifl_times *t, u32 i)
 
 u64 jifl_times_number_since(const struct jifl_times *t, const struct jifl_times_record *r, u32 i)
 {
-	/* `events` has it all. */
-	if (this_cpu_read(t->cpus->frozen))
+	/* `events` has it all; what handlers do is not the time of others that interrupt them. */
+	if (this_cpu_read(t->cpus->frozen) || (!r->task && t->counters[i].interrupts))
 		return 0;
 	return jifl_times_number_here(t, i) - READ_ONCE(r->bases[i]);
 }
@@ -114,7 +114,7 @@ void jifl_times_number_off(const struct jifl_times *t, const struct jifl_times_c
 	u32 i;
 
 	for (i = 0; i < t->ncounters; i++)
-		if (t->counters[i].is_number)
+		if (t->counters[i].is_number && (r->task || !t->counters[i].interrupts))
 			WRITE_ONCE(r->events[i], r->events[i] + cpu->numbers[i] - r->bases[i]);
 }
 
@@ -132,12 +132,17 @@ void jifl_times_number_on(const struct jifl_times *t, const struct jifl_times_cp
 
 void jifl_times_freeze_numbers(const struct jifl_times *t, struct jifl_times_cpu *cpu)
 {
+	struct jifl_times_record *own = cpu->own;
 	u32 n;
 
 	jifl_times_read_numbers(t, cpu);
 	/* Of a task that is off it has been done. */
-	if (cpu->own->task && !cpu->own->off)
-		jifl_times_number_off(t, cpu, cpu->own);
+	if (own->task && !own->off) {
+		jifl_times_number_off(t, cpu, own);
+		for (n = 0; n < t->ncounters; n++)
+			if (t->counters[n].interrupts)
+				own->events[n] += jifl_times_interrupts_now(&t->counters[n]);
+	}
 	for (n = JIFL_TIMES_OWN_SOFTIRQ; n <= JIFL_TIMES_OWN_NMI; n++)
 		jifl_times_number_off(t, cpu, jifl_times_at(t, cpu->first + n));
 }
@@ -170,8 +175,11 @@ struct jifl_times_ask {
 static void jifl_times_answer_ask(void *arg)
 {
 	struct jifl_times_ask *ask = arg;
+	const struct jifl_times_counter *c = &ask->t->counters[ask->i];
 
 	ask->since = jifl_times_number_since(ask->t, ask->r, ask->i);
+	if (c->interrupts && ask->r->task && !this_cpu_read(ask->t->cpus->frozen))
+		ask->since += jifl_times_interrupts_now(c);
 }
 
 u64 jifl_times_number_told(const struct jifl_times *t, const struct jifl_times_record *r, u32 i)
@@ -193,6 +201,8 @@ u64 jifl_times_counted_as(const struct jifl_times *t, u32 i, u64 sum)
 		return JIFL_COUNTED_UNKNOWN;
 	if (t->counters[i].is_short)
 		return (u32)sum;
+	if (t->counters[i].is_ticks)
+		return jifl_times_ns(sum);
 	/* What does not only grow is told as 0. */
 	return (s64)sum < 0 ? 0 : sum;
 }
@@ -319,6 +329,8 @@ int jifl_times_open_number(struct jifl_times *t, struct jifl_times_counter *c,
 		return jifl_times_open_snmp(t, c, asked);
 	case JIFL_COUNTER_PERF:
 		return jifl_times_open_meters(c, asked);
+	case JIFL_COUNTER_INTERRUPTS:
+		return jifl_times_open_interrupts(c);
 	default:
 		return -ENXIO;
 	}
@@ -332,6 +344,7 @@ void jifl_times_close_numbers(struct jifl_times *t)
 	for (i = 0; i < t->ncounters; i++) {
 		struct jifl_times_counter *c = &t->counters[i];
 
+		jifl_times_close_interrupts(c);
 		if (!c->meters)
 			continue;
 		for_each_possible_cpu(cpu)

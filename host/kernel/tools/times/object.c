@@ -117,15 +117,22 @@ void jifl_times_end_about(const struct jifl_times *t, struct jifl_times_row *row
 		atomic64_add(jifl_times_counted(row)[i] - call->counted[i], &cell->counted[i]);
 }
 
-bool jifl_times_is_about(const struct jifl_program *program)
+bool jifl_times_is_about(const struct jifl_times *t, const struct jifl_program *program,
+			 bool objects)
 {
-	const struct jifl_op *op;
+	const struct jifl_op *op, *end = program->ops + program->n - objects;
 
-	for (op = program->ops; op < program->ops + program->n - 1; op++)
-		if (op->code >= JIFL_OP_IF && op->code != JIFL_OP_GROUP &&
-		    op->code != JIFL_OP_GROUP_STR && op->code != JIFL_OP_GROUP_STACK)
+	for (op = program->ops; op < end; op++) {
+		const bool is_part = op->code == JIFL_OP_GROUP || op->code == JIFL_OP_GROUP_STR ||
+				     op->code == JIFL_OP_GROUP_STACK;
+
+		if (op->code < JIFL_OP_IF || (is_part && objects))
+			continue;
+		if (op->code != JIFL_OP_ADD_UP || op->arg >= t->ncounters ||
+		    !t->counters[op->arg].is_value)
 			return false;
-	return op->code == JIFL_OP_OBJECT;
+	}
+	return !objects || op->code == JIFL_OP_OBJECT;
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -207,6 +214,16 @@ static u32 jifl_times_objects_end(const void *table)
 	return p->times->objects->ntold;
 }
 
+u32 jifl_times_objects_told(const struct jifl_times *t)
+{
+	return t->objects->ntold;
+}
+
+u32 jifl_times_objects_room(const struct jifl_times *t)
+{
+	return t->nrows + jifl_groups_room();
+}
+
 static void jifl_times_objects_fill(const void *table, u32 i, void *answer)
 {
 	const struct jifl_probe *p = table;
@@ -258,11 +275,11 @@ const struct jifl_answer jifl_times_objects_answer = {
 int jifl_times_open_objects(struct jifl_times *t)
 {
 	struct jifl_times_objects *o;
-	const u32 n = t->nrows + jifl_groups_room();
+	const u32 n = jifl_times_objects_room(t);
 	u32 i;
 	int ret;
 
-	if (!t->session->programs)
+	if (!t->session->programs || !t->session->programs->objects)
 		return 0;
 	o = JIFL_ALLOC(kzalloc(sizeof(*o), GFP_KERNEL));
 	t->objects = o;

@@ -222,7 +222,7 @@ int jifl_times_open_records(struct jifl_times *t)
 	u32 n, i;
 
 	t->width = t->ncounters ? JIFL_TIMES_WIDE : sizeof(struct jifl_times_row);
-	if (t->objects)
+	if (t->keeps)
 		t->width = JIFL_TIMES_WIDER;
 	t->stride = sizeof(struct jifl_times_record) + t->nrows * t->width;
 	n = jifl_times_tasks(t);

@@ -357,9 +357,9 @@ void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 ro
 	for (i = 0; i < t->ncounters; i++)
 		jifl_times_counted(to)[i] = -jifl_times_counter_off(t, r, i);
 	/* Its arguments are no more. The row was 0 when it began. */
-	if (t->objects)
+	if (t->keeps)
 		*jifl_times_call(to) = (struct jifl_times_call){
-			.object = jifl_times_object(t, row, NULL, 0) };
+			.object = jifl_times_object(t, row, NULL, 0), .is_late = true };
 }
 
 void jifl_times_freeze(struct jifl_times *t)

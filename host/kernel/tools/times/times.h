@@ -16,7 +16,9 @@ struct jifl_program;
 struct jifl_session;
 struct jifl_splice;
 struct jifl_times;
+struct jifl_times_interrupts;
 struct jifl_times_objects;
+struct jifl_times_values;
 struct net;
 struct perf_event;
 struct task_struct;
@@ -60,8 +62,8 @@ struct jifl_times_record {
 	u64 events[JIFL_COUNTERS_MAX];
 	u64 bases[JIFL_COUNTERS_MAX];	/* what the numbers of its CPU were then */
 	/*
-	 * jifl_times_row(): with counters, or objects, there are JIFL_COUNTERS_MAX words behind
-	 * each; with objects a struct jifl_times_call, too.
+	 * jifl_times_row(): with counters there are JIFL_COUNTERS_MAX words behind each; where
+	 * rows keep what they had a struct jifl_times_call, too.
 	 */
 	struct jifl_times_row rows[];
 };
@@ -79,9 +81,10 @@ struct jifl_times_call {
 	/* What the row and its counters were when it began. */
 	u64 wall, blocked, runnable, calls;
 	u64 counted[JIFL_COUNTERS_MAX];
+	u64 is_late;			/* it had begun before the session */
 };
 
-/* Of a row with counters; with objects. */
+/* Of a row with counters; of one that keeps what it had. */
 #define JIFL_TIMES_WIDE		(2 * sizeof(struct jifl_times_row))
 #define JIFL_TIMES_WIDER	(3 * sizeof(struct jifl_times_row))
 static_assert(sizeof(struct jifl_times_row) + JIFL_COUNTERS_MAX * sizeof(u64) <= JIFL_TIMES_WIDE);
@@ -121,7 +124,7 @@ struct jifl_times_place {
 	unsigned long at;		/* of its function's row, in a record */
 	u32 row;
 	u32 action;			/* JIFL_TIMES_* */
-	const struct jifl_times *times;
+	struct jifl_times *times;
 };
 
 /* A number that perf counts on one CPU, which alone uses it, with interrupts off. */
@@ -139,9 +142,16 @@ struct jifl_times_counter {
 	const u64 *variable;		/* NULL: none */
 	u64 last;			/* when the session had ended, `variable` is this */
 	bool hooked;
+	bool is_value;			/* programs add it up, and nothing else does */
+	bool is_distribution;		/* it is the number of values that are in buckets */
+	u32 distribution;		/* its number among these */
+	u32 of;				/* enum jifl_distribution_of */
 	/* A number that each CPU has (number.c): where it is; or what perf counts. */
 	bool is_number;
 	bool is_short;			/* 4 bytes */
+	bool is_ticks;			/* of the time stamp counter */
+	u16 handlers[2];		/* interrupts.c: hooks at beginnings, and at ends */
+	struct jifl_times_interrupts __percpu *interrupts;
 	bool lost;			/* a CPU did not count it */
 	const void __percpu *cell;
 	struct jifl_times_meter __percpu *meters;
@@ -159,6 +169,11 @@ struct jifl_times {
 	size_t width;			/* bytes of a row */
 	u32 ncounters;
 	bool has_numbers;		/* one of these is a number that each CPU has */
+	bool has_values;		/* one of these is added up by programs */
+	bool keeps;			/* rows keep what they had when a call began */
+	u32 ndistributions;		/* of these, those with buckets */
+	u32 ncells;			/* rows, or objects, that have buckets */
+	atomic64_t *buckets;		/* distribution.c */
 	struct net *net;		/* whose numbers are counted, held; NULL: none's */
 	struct jifl_times_counter counters[JIFL_COUNTERS_MAX];
 	char *records;
@@ -193,7 +208,7 @@ static inline u64 *jifl_times_counted(struct jifl_times_row *row)
 	return (u64 *)(row + 1);
 }
 
-/* Behind these, in a session with objects. */
+/* Behind these, where rows keep what they had. */
 static inline struct jifl_times_call *jifl_times_call(struct jifl_times_row *row)
 {
 	return (struct jifl_times_call *)(jifl_times_counted(row) + JIFL_COUNTERS_MAX);
@@ -224,20 +239,28 @@ jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
 /* --- account.c ------------------------------------------------------------------------------ */
 
 /* Makes what is done at a place. false: there is no instruction that can be read. Sleeps. */
-bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splice,
+bool jifl_times_fill(struct jifl_times *t, const struct jifl_splice *splice,
 		     struct jifl_times_place *place);
+
+/* --- about.c -------------------------------------------------------------------------------- */
+
 /*
- * Does anybody ask what a call is about that begins at the place now? count: as below. Any context,
- * interrupts off.
+ * Does anybody ask about a call that begins at the place now, or ends: what it is about, its
+ * values? count: as below. Any context, interrupts off.
  */
 bool jifl_times_asks(const struct jifl_probe_place *place, unsigned int count);
 /*
- * A call begins at the place, about this object; NULL: nobody knows. used: bytes of the name,
- * behind which it is 0. count: preempt_count(), as the code there has it. Any context, interrupts
- * off; with a name, while a program runs on this CPU (probe/act.c).
+ * A call begins at the place, about this object; NULL: nobody knows. Or it ends. used: bytes of the
+ * name, behind which it is 0. values: what is added up of it; NULL: nothing. count:
+ * preempt_count(), as the code there has it. Any context, interrupts off; with a name, while a
+ * program runs on this CPU (probe/act.c).
  */
-void jifl_times_begin_about(const struct jifl_probe_place *place,
-			    struct jifl_group_name *name, u32 used, unsigned int count);
+void jifl_times_at_place(const struct jifl_probe_place *place, struct jifl_group_name *name,
+			 u32 used, const struct jifl_times_values *values, unsigned int count);
+/* The same without a program, natively. count: as above. Any context, interrupts off. */
+void jifl_times_call_here(const struct jifl_times_place *place, unsigned int count);
+/* Where rows keep what they had: the place calls a function. Before the start. */
+void jifl_times_fill_about(struct jifl_times_place *place);
 
 /* --- object.c -------------------------------------------------------------------------------- */
 
@@ -245,13 +268,41 @@ void jifl_times_begin_about(const struct jifl_probe_place *place,
 int jifl_times_open_objects(struct jifl_times *t);
 /* Also if opening failed. Sleeps. */
 void jifl_times_close_objects(struct jifl_times *t);
-/* Are these the ops of a program that tells what a call is about? */
-bool jifl_times_is_about(const struct jifl_program *program);
-/* The number of the object's cell, of calls of that row. As jifl_times_begin_about. */
+/*
+ * Are these the ops of a program that tells what a call is about, if objects, and adds up no values
+ * but for these counters?
+ */
+bool jifl_times_is_about(const struct jifl_times *t, const struct jifl_program *program,
+			 bool objects);
+/* The number of the object's cell, of calls of that row. As jifl_times_at_place. */
 u32 jifl_times_object(struct jifl_times *t, u32 row, struct jifl_group_name *name, u32 used);
 /* The row's call has ended, or its task has died in so many. Any context, interrupts off. */
 void jifl_times_end_about(const struct jifl_times *t, struct jifl_times_row *row, u32 died);
+/* How many there may be, with each row's others; how many were told when all were last read. */
+u32 jifl_times_objects_room(const struct jifl_times *t);
+u32 jifl_times_objects_told(const struct jifl_times *t);
 extern const struct jifl_answer jifl_times_objects_answer;
+
+/* --- distribution.c --------------------------------------------------------------------------- */
+
+/* Is one of the session's counters a distribution of calls' times? */
+bool jifl_times_has_took(const struct jifl_session *s);
+/* -ENXIO: there is no such distribution. */
+int jifl_times_open_distribution(struct jifl_times *t, struct jifl_times_counter *c,
+				 const struct jifl_counter *asked);
+/* Behind objects and counters. -ENOMEM. Sleeps. */
+int jifl_times_open_distributions(struct jifl_times *t);
+/* Also if opening failed. Sleeps. */
+void jifl_times_close_distributions(struct jifl_times *t);
+/*
+ * A value of a call is in this counter's distribution. cell: the row, or the object. is_below: 0,
+ * as a signed number. Any context, interrupts off.
+ */
+void jifl_times_distribute(const struct jifl_times *t, u32 counter, u64 cell, u64 value,
+			   bool is_below);
+/* The row's call ends: how long it took. Its times are in the row. Any context, interrupts off. */
+void jifl_times_distribute_call(const struct jifl_times *t, struct jifl_times_row *row);
+extern const struct jifl_answer jifl_times_distributions_answer;
 
 /* --- record.c -------------------------------------------------------------------------------- */
 
@@ -310,6 +361,15 @@ static __always_inline u64 jifl_times_counter_of(const struct jifl_times *t,
 	return jifl_times_counter_off(t, r, i) +
 	       (t->counters[i].is_number ? jifl_times_number_since(t, r, i) : 0);
 }
+
+/* --- interrupts.c ---------------------------------------------------------------------------- */
+
+/* -ENOMEM. Sleeps. */
+int jifl_times_open_interrupts(struct jifl_times_counter *c);
+/* Nobody reads the number any more. Also if opening failed, and twice. Sleeps. */
+void jifl_times_close_interrupts(struct jifl_times_counter *c);
+/* What the number lacks of handlers that this CPU is in. It is not NULL. Interrupts off. */
+u64 jifl_times_interrupts_now(const struct jifl_times_counter *c);
 
 /* --- switch.c -------------------------------------------------------------------------------- */
 

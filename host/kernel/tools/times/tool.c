@@ -44,28 +44,34 @@ static struct jifl_times *jifl_times_of_session(const struct jifl_session *s)
 	return p ? p->times : NULL;
 }
 
-/* Where calls begin are programs that tell what they are about, or none. Elsewhere is none. */
-static bool jifl_times_may_run(const struct jifl_session *s, const struct jifl_splice *splice)
+/*
+ * Where calls begin are programs that tell what they are about, or none. There, and where calls
+ * end, programs may add values up.
+ */
+static bool jifl_times_may_run(const struct jifl_session *s, const struct jifl_times *t,
+			       const struct jifl_splice *splice)
 {
 	const u32 program = splice->action / JIFL_TIMES_PROGRAM;
+	/* Then the programs that begin calls say what they are about. */
+	const bool objects = t->objects && splice->action & JIFL_TIMES_ENTER;
 
-	return !program == !(s->programs && splice->action & JIFL_TIMES_ENTER);
+	if (!program)
+		return !objects;
+	return s->programs && program <= s->programs->n &&
+	       jifl_times_is_about(t, &s->programs->programs[program - 1], objects);
 }
 
 static int jifl_times_fill_all(struct jifl_session *s, struct jifl_times *t)
 {
 	u32 i;
 
-	for (i = 0; s->programs && i < s->programs->n; i++)
-		if (!jifl_times_is_about(&s->programs->programs[i]))
-			return -EINVAL;
 	for (i = 0; i < s->nsplices; i++) {
 		const u32 action = s->splices[i].action % JIFL_TIMES_PROGRAM;
 
 		cond_resched();
 		if (s->splices[i].target >= s->ntargets || !action || action > JIFL_TIMES_ALL ||
 		    (action & JIFL_TIMES_JUMP && !(action & JIFL_TIMES_LEAVE)) ||
-		    !jifl_times_may_run(s, &s->splices[i]))
+		    !jifl_times_may_run(s, t, &s->splices[i]))
 			return -EINVAL;
 		if (jifl_times_fill(t, &s->splices[i], &t->places[i]))
 			continue;
@@ -103,8 +109,10 @@ static int jifl_times_open(struct jifl_session *s, u64 *busy_session)
 		return -ENOMEM;
 	t->ncounters = s->nmeters;
 	/* Counters come first: a switch counts for the task that is switched away. */
-	ret = jifl_times_open_objects(t) ?: jifl_times_open_records(t) ?:
-	      jifl_times_open_counters(t) ?: jifl_times_open_tasks(t) ?:
+	ret = jifl_times_open_objects(t);
+	t->keeps = t->objects || jifl_times_has_took(s);
+	ret = ret ?: jifl_times_open_records(t) ?: jifl_times_open_counters(t) ?:
+	      jifl_times_open_distributions(t) ?: jifl_times_open_tasks(t) ?:
 	      jifl_times_fill_all(s, t);
 	for (i = 0; !ret && i < p->nplaces; i++)
 		if (!p->works[i].program)
@@ -121,6 +129,7 @@ static void jifl_times_close(struct jifl_session *s)
 		jifl_times_close_tasks(t);
 		jifl_times_close_numbers(t);
 		jifl_times_close_records(t);
+		jifl_times_close_distributions(t);
 		jifl_times_close_objects(t);
 		kvfree(t->places);
 		kfree(t);
@@ -160,6 +169,12 @@ static void jifl_times_answer(const void *table, u32 i, void *answer)
 	jifl_times_sum(p->times, i, answer);
 }
 
+/* Calls whose values could not be asked for there. */
+static u64 jifl_times_unvalued(const struct jifl_probe *p, u32 i)
+{
+	return p->times->has_values ? atomic64_read(&p->works[i].nested) : 0;
+}
+
 static void jifl_times_rest(const void *table, struct jifl_table_read *req)
 {
 	const struct jifl_probe *p = table;
@@ -170,7 +185,8 @@ static void jifl_times_rest(const void *table, struct jifl_table_read *req)
 	req->rest[JIFL_TIMES_UNWATCHED] = atomic64_read(&t->refused);
 	req->rest[JIFL_TIMES_MISSED] = jifl_probe_missed(p);
 	for (i = 0; i < p->nplaces; i++)
-		req->rest[JIFL_TIMES_MISSED] += READ_ONCE(p->places[i].refused);
+		req->rest[JIFL_TIMES_MISSED] += READ_ONCE(p->places[i].refused) +
+						jifl_times_unvalued(p, i);
 }
 
 static const struct jifl_answer jifl_times_table = {
@@ -185,9 +201,11 @@ static const struct jifl_answer *jifl_times_other(const struct jifl_session *s, 
 {
 	const struct jifl_times *t = jifl_times_of_session(s);
 
-	if (table != JIFL_TABLE_OBJECTS)
+	if (table != JIFL_TABLE_OBJECTS && table != JIFL_TABLE_DISTRIBUTIONS)
 		return jifl_probe_other(s, table, of);
 	*of = s->tool_data;
+	if (table == JIFL_TABLE_DISTRIBUTIONS)
+		return t && t->ndistributions ? &jifl_times_distributions_answer : NULL;
 	return t && t->objects ? &jifl_times_objects_answer : NULL;
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use clap::Args;
 use jifl_sys::abi::{
     ACTIONS_MAX, Action, Code, GROUP_MAX, HIT_MAX, OPS_MAX, Op, RING_MAX, STRING_MAX, Splice,
-    TIMES_ENTER, TIMES_PROGRAM,
+    TIMES_ENTER, TIMES_LEAVE, TIMES_PROGRAM,
 };
 
 use super::bpf::Loaded;
@@ -14,7 +14,7 @@ use super::place::{Places, Spot};
 use super::word::Word;
 use crate::base::exit::Failure;
 use crate::base::size;
-use crate::expr::{self, At, Expression, Item, Kind, Scopes, Strings};
+use crate::expr::{self, At, Expression, Item, Kind, Scope, Scopes, Strings};
 use crate::session::measure::Programs;
 use crate::show::text::grouped;
 
@@ -64,27 +64,36 @@ pub struct Asked {
     value: Option<String>,
     parts: Vec<Item>,
     groups: bool,
-    /// Groups tell what calls are about: those of the tool times.
-    objects: bool,
+    /// They are places of the tool times: groups tell what calls are about.
+    times: bool,
+    /// Of those, values that are added up: the expression, and its counter's number.
+    values: Vec<(String, u32)>,
     bpf: Option<Loaded>,
     ring: u32,
 }
 
+/// Is it a value that a call has at its end?
+fn is_at_end(text: &str) -> bool {
+    text.contains("$ret")
+}
+
 impl Asked {
-    /// What calls are about.
+    /// What calls are about; `None`: nobody asks. values: what is added up of each call, by the
+    /// numbers of their counters.
     ///
     /// # Errors
     /// The list has no such form.
-    pub fn objects(list: &str) -> Result<Asked, Failure> {
+    pub fn of_calls(list: Option<&str>, values: Vec<(String, u32)>) -> Result<Asked, Failure> {
         Ok(Asked {
             condition: None,
             records: false,
             fields: Vec::new(),
             lines: None,
             value: None,
-            parts: items(Some(list))?,
-            groups: true,
-            objects: true,
+            parts: items(list)?,
+            groups: list.is_some(),
+            times: true,
+            values,
             bpf: None,
             ring: 0,
         })
@@ -97,8 +106,8 @@ impl Asked {
     pub fn failures() -> Result<Asked, Failure> {
         Ok(Asked {
             condition: Some("(long)$ret < 0 && (long)$ret > -4096".into()),
-            objects: false,
-            ..Asked::objects("error=(long)$ret")?
+            times: false,
+            ..Asked::of_calls(Some("error=(long)$ret"), Vec::new())?
         })
     }
 
@@ -109,13 +118,21 @@ impl Asked {
 
     /// Has a place a program?
     fn has(&self, splice: &Splice) -> bool {
-        !self.objects || splice.action & TIMES_ENTER != 0
+        let enters = splice.action & TIMES_ENTER != 0;
+        let leaves = splice.action & TIMES_LEAVE != 0;
+        !self.times || self.groups && enters || self.values_at(enters, leaves).next().is_some()
+    }
+
+    /// What is added up where calls begin, or end.
+    fn values_at(&self, enters: bool, leaves: bool) -> impl Iterator<Item = &(String, u32)> {
+        let values = self.values.iter();
+        values.filter(move |(text, _)| if is_at_end(text) { leaves } else { enters })
     }
 
     /// What names a program at a place, whose number counts from 0 on.
     fn action(&self, program: u32) -> u32 {
         // 0 is none.
-        (program + 1) * if self.objects { TIMES_PROGRAM } else { 1 }
+        (program + 1) * if self.times { TIMES_PROGRAM } else { 1 }
     }
 
     /// What is recorded at places of a word.
@@ -185,7 +202,8 @@ impl Actions {
             lines,
             value: self.hist.clone(),
             groups: self.hist.is_some() || !parts.is_empty(),
-            objects: false,
+            times: false,
+            values: Vec::new(),
             parts,
             bpf: self.bpf.as_deref().map(Loaded::open).transpose()?,
             ring: if records { self.ring } else { 0 },
@@ -248,18 +266,22 @@ pub fn compile(
     let mut all = Compiled::default();
     let mut strings = Strings::default();
     // By what an expression depends on, the program and what it writes.
-    let mut known: HashMap<(&str, At, usize), (u32, usize)> = HashMap::new();
+    let mut known: HashMap<(&str, At, usize, u32), (u32, usize)> = HashMap::new();
     for ((splice, spot), word) in splices.iter_mut().zip(spots).zip(of_splice) {
         if !asked.has(splice) {
             all.of_places.push(None);
             continue;
         }
-        let key = (spot.function.as_str(), spot.at, word);
+        let key = (spot.function.as_str(), spot.at, word, splice.action);
         let (action, layout) = match known.get(&key) {
             Some(both) => *both,
             None => {
                 let place = |why: String| Failure::usage(format!("{}: {why}", spot.name));
-                let made = program(asked, spot, &asked.fields(word), scopes, &mut strings);
+                let fields = asked.fields(word);
+                let made = match asked.times {
+                    true => of_call(asked, spot, splice.action, scopes, &mut strings),
+                    false => program(asked, spot, &fields, scopes, &mut strings),
+                };
                 let (ops, layout) = made.map_err(place)?;
                 all.layouts.push(layout);
                 let both = (all.action(asked, &ops)?, all.layouts.len() - 1);
@@ -349,22 +371,9 @@ fn program(
         ops.extend(Expression::number(text, &scope, strings)?.ops);
         ops.push(Op::of(Code::If));
     }
-    if !asked.objects {
-        ops.push(Op::of(Code::Hit));
-    }
+    ops.push(Op::of(Code::Hit));
     if asked.groups {
-        layout.groups = true;
-        for item in &asked.parts {
-            let compiled = Expression::compile(&item.text, &scope, strings)?;
-            let (op, bytes) = part(&compiled.kind);
-            ops.extend(compiled.ops);
-            ops.push(op);
-            layout.parts.push(Field {
-                label: item.label.clone(),
-                kind: compiled.kind,
-                bytes,
-            });
-        }
+        parts(asked, &scope, strings, &mut ops, &mut layout)?;
         if let Some(text) = &asked.value {
             let compiled = Expression::number(text, &scope, strings)?;
             let signed = compiled.is_signed();
@@ -372,10 +381,7 @@ fn program(
             ops.push(Op::of(Code::Value).signed(signed));
             layout.value = Some((compiled.text, signed));
         }
-        ops.push(Op::of(match asked.objects {
-            true => Code::Object,
-            false => Code::Sum,
-        }));
+        ops.push(Op::of(Code::Sum));
     }
     if asked.records {
         for item in fields {
@@ -395,6 +401,55 @@ fn program(
     }
     fits(&ops, &layout)?;
     Ok((ops, layout))
+}
+
+/// The program of a place where calls begin, or end, by its action.
+fn of_call(
+    asked: &Asked,
+    spot: &Spot,
+    action: u32,
+    scopes: &Scopes,
+    strings: &mut Strings,
+) -> Result<(Vec<Op>, Layout), String> {
+    let (enters, leaves) = (action & TIMES_ENTER != 0, action & TIMES_LEAVE != 0);
+    let scope = scopes.of(&spot.function, spot.at);
+    let mut ops = Vec::new();
+    let mut layout = Layout::default();
+    for (text, counter) in asked.values_at(enters, leaves) {
+        let compiled = Expression::number(text, &scope, strings)?;
+        let signed = compiled.is_signed();
+        ops.extend(compiled.ops);
+        ops.push(Op::with(Code::AddUp, *counter, 0).signed(signed));
+    }
+    if asked.groups && enters {
+        parts(asked, &scope, strings, &mut ops, &mut layout)?;
+        ops.push(Op::of(Code::Object));
+    }
+    fits(&ops, &layout)?;
+    Ok((ops, layout))
+}
+
+/// The name of a group.
+fn parts(
+    asked: &Asked,
+    scope: &Scope,
+    strings: &mut Strings,
+    ops: &mut Vec<Op>,
+    layout: &mut Layout,
+) -> Result<(), String> {
+    layout.groups = true;
+    for item in &asked.parts {
+        let compiled = Expression::compile(&item.text, scope, strings)?;
+        let (op, bytes) = part(&compiled.kind);
+        ops.extend(compiled.ops);
+        ops.push(op);
+        layout.parts.push(Field {
+            label: item.label.clone(),
+            kind: compiled.kind,
+            bytes,
+        });
+    }
+    Ok(())
 }
 
 /// The op of a part of a group's name, and its bytes.

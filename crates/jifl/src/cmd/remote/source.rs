@@ -125,6 +125,7 @@ fn event_of(event: &str, data: &str) -> Option<Event> {
             let end = rows.end.clone().unwrap_or_default();
             let ended = Ended {
                 counted: rows.counted(),
+                rows: rows.rows(),
                 start_ns: end.start_ns,
                 end_ns: end.end_ns,
                 cut_short: end.cut_short,
@@ -158,6 +159,8 @@ pub fn order(plan: &Plan, interval: Duration) -> Result<Order, Failure> {
     Ok(Order {
         resources: plan.functions.clone(),
         metrics: plan.counters.clone(),
+        by: plan.by.clone(),
+        no_interrupts: plan.interrupts.is_some(),
         interval_ms: milliseconds(interval),
         for_ms: None,
         filters: plan.tasks.filters()?,

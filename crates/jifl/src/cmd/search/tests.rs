@@ -210,7 +210,7 @@ impl Running for Runs<'_> {
         let counted = Counted {
             times,
             rest: [elapsed, 0, 0],
-            refused: 0,
+            ..Counted::default()
         };
         Ok((self.looked.by.is_some().then_some(rows), counted))
     }

@@ -284,8 +284,9 @@ where
     if order.has_variables() && !hub.variables && !who.is_root() {
         return Err(refused(
             StatusCode::FORBIDDEN,
-            "var:NAME reads the kernel's memory, and is root's on the daemon's machine: leave it \
-             out, or have the daemon started with --variables",
+            "var:NAME, sum:EXPR, hist:EXPR and by read the kernel's memory, perf:EVENT the \
+             processors' counters: they are root's on the daemon's machine: leave them out, or \
+             have the daemon started with --variables",
         ));
     }
     let answer = hub.sessions.begin(who.clone(), order, understood)?.await;

@@ -105,7 +105,11 @@ fn of_session(watch: &Arc<Watch>, shown: &mut Shown) -> Option<OfSession> {
     let mut number = 0;
     let apart = choose(shown, watch.id, &counted);
     for row in &watch.rows {
-        let time = counted.times.get(row.target).copied().unwrap_or_default();
+        let time = counted
+            .of_functions()
+            .get(row.target)
+            .copied()
+            .unwrap_or_default();
         if !is_known(&time) {
             continue;
         }
@@ -144,11 +148,11 @@ fn escaped(value: &str) -> String {
     value.replace('\n', "\\n")
 }
 
-/// The rows of a session that have series of their own: with those that now get one.
+/// The functions of a session that have series of their own: with those that now get one.
 fn choose(shown: &mut Shown, id: u64, counted: &Counted) -> Vec<usize> {
     let mut all: usize = shown.0.values().map(Vec::len).sum();
     let own = shown.0.entry(id).or_default();
-    for (row, time) in counted.times.iter().enumerate() {
+    for (row, time) in counted.of_functions().iter().enumerate() {
         if all < FUNCTIONS_MAX && is_known(time) && !own.contains(&row) {
             own.push(row);
             all += 1;
@@ -346,6 +350,15 @@ mod tests {
         assert_eq!(choose(&mut shown, 2, &counted(&[9, 9, 5])), [2]);
         let all: usize = shown.0.values().map(Vec::len).sum();
         assert_eq!(all, FUNCTIONS_MAX);
+    }
+
+    #[test]
+    fn of_objects_the_functions_have_series() {
+        let of_objects = Counted {
+            whole: counted(&[0, 3]).times,
+            ..counted(&[7, 0, 5, 1])
+        };
+        assert_eq!(choose(&mut Shown::default(), 1, &of_objects), [1]);
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub struct ServeArgs {
     /// Connections at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_clients: u32,
-    /// All clients may count variables of the kernel (var:NAME), not root alone
+    /// All clients may have var:, sum:, hist: and perf: counted, and ask by EXPR, not root alone
     #[arg(long)]
     variables: bool,
 }

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
-use crate::cmd::stat::counters::{PERF, VARIABLE};
-use crate::cmd::stat::function;
+use crate::cmd::stat::counters::{PERF, VARIABLE, expression};
 use crate::cmd::stat::metric::{Metric, USUAL};
 use crate::cmd::stat::source::Plan;
+use crate::cmd::stat::{function, without_interrupts};
 use crate::session::filters::Filters;
 use crate::session::scope::Tasks;
 
@@ -33,6 +33,12 @@ pub struct Order {
     /// As for `jifl stat`; none: the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
+    /// What calls are about, as for `jifl stat --by`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The time of interrupts is in none of the figures of tasks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_interrupts: bool,
     /// Milliseconds from one event to the next.
     #[serde(default = "second")]
     pub interval_ms: u64,
@@ -106,6 +112,10 @@ impl Order {
             false => self.metrics.join(","),
         };
         let metrics = Metric::list(&words, &mut counters)?;
+        let interrupts = match self.no_interrupts {
+            true => Some(without_interrupts(&mut counters)?),
+            false => None,
+        };
         let mut levels = 0;
         for word in &self.contexts {
             let context = Context::from_str(word, false);
@@ -118,6 +128,8 @@ impl Order {
                 functions,
                 counters,
                 levels,
+                by: self.by.clone(),
+                interrupts,
                 tasks: Tasks::of(&self.filters),
                 confirmed: self.yes,
                 lenient: self.lenient,
@@ -145,6 +157,9 @@ impl Order {
                 )));
             }
         }
+        if self.by.as_ref().is_some_and(|by| by.len() > WORD_MAX) {
+            return Err(Failure::usage(format!("by has at most {WORD_MAX} bytes")));
+        }
         if !INTERVALS.contains(&self.interval_ms) {
             return Err(Failure::usage(format!(
                 "interval_ms is {}: give {} to {}",
@@ -161,11 +176,14 @@ impl Order {
         Ok(())
     }
 
-    /// Does it count variables of the kernel, or what perf counts? Both tell of others.
+    /// Does it read the kernel's memory or arguments, or count what perf does? All tell of others.
     pub fn has_variables(&self) -> bool {
-        let is = |one: &str| one.starts_with(VARIABLE) || one.starts_with(PERF);
+        let is = |one: &str| {
+            let by_name = [VARIABLE, PERF].iter().any(|all| one.starts_with(all));
+            by_name || expression(one).is_some()
+        };
         let of = |words: &String| words.split([',', '/']).any(is);
-        self.metrics.iter().any(of)
+        self.by.is_some() || self.metrics.iter().any(of)
     }
 
     /// In one line, for people: what, of whom.
@@ -175,6 +193,12 @@ impl Order {
             if !words.is_empty() {
                 text += &format!(" {name} {}", words.join(","));
             }
+        }
+        if let Some(by) = &self.by {
+            text += &format!(" by {by}");
+        }
+        if self.no_interrupts {
+            text += " without interrupts";
         }
         if self.filters != Filters::default() {
             text += &format!(
@@ -232,6 +256,7 @@ mod tests {
             r#"{"resources": ["fn:a"], "interval_ms": -1}"#,
             r#"{"resources": ["fn:a"], "for_ms": 0}"#,
             r#"{"resources": ["fn:a"], "speed": 1}"#,
+            r#"{"resources": ["fn:a"], "metrics": ["hist:wall"], "no_interrupts": true}"#,
             &many,
             &long,
         ] {
@@ -248,6 +273,9 @@ mod tests {
             ("calls,var:jiffies_64", true),
             ("wall/var:jiffies_64", true),
             ("calls,wall/perf:cycles", true),
+            ("sum:$ret", true),
+            ("calls,hist:count", true),
+            ("hist:wall,hist:blocked", false),
             ("tracepoint:sched:sched_switch", false),
             ("vmstat:pgfault,snmp:Tcp.InSegs", false),
         ] {
@@ -256,5 +284,7 @@ mod tests {
             );
             assert_eq!(order.unwrap().has_variables(), has, "{metrics}");
         }
+        let order = Order::parse(br#"{"resources": ["fn:a"], "by": "comm"}"#).unwrap();
+        assert!(order.has_variables());
     }
 }

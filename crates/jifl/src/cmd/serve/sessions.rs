@@ -132,6 +132,7 @@ impl Sessions {
         let mut watch = None;
         let ended = self.open(&order, asked).and_then(|(opened, named)| {
             let (rows, left_out) = (opened.rows().to_vec(), opened.left_out().to_owned());
+            let labels = opened.labels().to_vec();
             opened.run(&mut |running| {
                 let begun = Begun {
                     id,
@@ -139,6 +140,7 @@ impl Sessions {
                     interval_ms: order.interval_ms,
                     functions: named.clone(),
                     left_out: left_out.clone(),
+                    labels: labels.clone(),
                 };
                 self.audit.note(&format!(
                     "session {id} started: {what} session in the module {}",
@@ -220,15 +222,16 @@ impl Sessions {
             }
             // Intervals that there was no time for are one.
             next = next.max(now - interval / 2) + interval;
-            let counted = match running.counted() {
-                Ok(counted) => counted.not_below(&before),
+            let (rows, counted) = match running.read() {
+                Ok((rows, counted)) => (rows, counted.not_below(&before)),
                 Err(failure) => {
                     self.audit
                         .refused(&format!("session {}: {}", watch.id, failure.message));
                     return watch.end(Why::Outside);
                 }
             };
-            let rows = Rows::of(&watch.rows, &watch.metrics, &counted, &before);
+            let rows = rows.as_ref().unwrap_or(&watch.rows);
+            let rows = Rows::of(rows, &watch.metrics, &counted, &before);
             watch.set_latest(&counted);
             before = counted;
             let dropped = watch.publish("rows", &rows);
@@ -244,7 +247,8 @@ impl Sessions {
         match ended {
             Ok(ended) => {
                 let counted = ended.counted.not_below(&before);
-                let mut rows = Rows::of(&watch.rows, &watch.metrics, &counted, &before);
+                let rows = ended.rows.as_ref().unwrap_or(&watch.rows);
+                let mut rows = Rows::of(rows, &watch.metrics, &counted, &before);
                 rows.end = Some(EndOf {
                     why: why.word().to_owned(),
                     start_ns: ended.start_ns,

@@ -8,8 +8,9 @@ use jifl_sys::abi::{TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::cmd::stat::distribution::{self, Distributions};
 use crate::cmd::stat::metric::{Metric, wall};
-use crate::cmd::stat::sheet::{Counted, Row};
+use crate::cmd::stat::sheet::{Counted, Keys, Row};
 
 /// It changes when a client of before would not understand the daemon.
 pub const VERSION: u32 = 1;
@@ -40,6 +41,9 @@ pub struct Begun {
     pub functions: Vec<Named>,
     /// What was left out of the order; empty: nothing.
     pub left_out: String,
+    /// What calls are about is called so, if the order says by what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Of one function, all that was counted since the session began.
@@ -63,6 +67,12 @@ pub struct Figures {
     /// Of each tracepoint and variable of the metrics, in their order.
     #[serde(default)]
     pub counted: Vec<u64>,
+    /// Of those of them that are distributions: how many values, by their number of bits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub distributions: BTreeMap<usize, Vec<u64>>,
+    /// What the calls are about, if the order says by what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Keys>,
     /// The metrics, of the interval that ended now.
     pub metrics: BTreeMap<String, Json>,
 }
@@ -76,11 +86,19 @@ pub struct Rows {
     pub unwatched: u64,
     /// Beginnings and ends of calls that were not seen.
     pub missed: u64,
-    /// Functions in which somebody was.
+    /// Calls about what found no room.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub refused: u64,
+    /// Functions in which somebody was; or what their calls were about.
     pub functions: Vec<Figures>,
     /// Of the event `end`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<EndOf>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How a session ended.
@@ -123,13 +141,17 @@ impl Rows {
         let figures = |row: &Row| {
             let time = now.times.get(row.target).copied().unwrap_or_default();
             let interval = since.times.get(row.target).copied().unwrap_or_default();
-            let is_known = time.calls + time.adopted + wall(&time) + time.strays > 0;
-            is_known.then(|| Figures::of(row, &time, metrics, &interval))
+            row.is_used(&time).then(|| {
+                let mut one = Figures::of(row, &time, metrics, &interval);
+                one.distribute(metrics, now, &since);
+                one
+            })
         };
         Rows {
             elapsed_ns: now.rest[TIMES_ELAPSED],
             unwatched: now.rest[TIMES_UNWATCHED],
             missed: now.rest[TIMES_MISSED],
+            refused: now.refused,
             functions: rows.iter().filter_map(figures).collect(),
             end: None,
         }
@@ -144,6 +166,13 @@ impl Rows {
                 *time = one.time();
             }
         }
+        let mut distributions = Distributions::default();
+        for one in self.functions.iter().filter(|one| one.row < ROWS_MAX) {
+            for (counter, counts) in &one.distributions {
+                let of = |at| counts.get(at).copied().unwrap_or(0);
+                distributions.put(one.row, *counter, std::array::from_fn(of));
+            }
+        }
         let mut rest = [0; 3];
         rest[TIMES_ELAPSED] = self.elapsed_ns;
         rest[TIMES_UNWATCHED] = self.unwatched;
@@ -151,8 +180,26 @@ impl Rows {
         Counted {
             times,
             rest,
+            refused: self.refused,
+            distributions,
             ..Counted::default()
         }
+    }
+
+    /// What the figures are about, if that is other than functions.
+    pub fn rows(&self) -> Option<Vec<Row>> {
+        let each = self.functions.iter();
+        let row = |one: &Figures| {
+            Some(Row {
+                function: one.function.clone(),
+                module: one.module.clone(),
+                target: one.row,
+                keys: one.by.clone()?,
+                ..Row::default()
+            })
+        };
+        let rows: Vec<Row> = each.filter_map(row).collect();
+        (!rows.is_empty()).then_some(rows)
     }
 }
 
@@ -178,9 +225,27 @@ impl Figures {
             strays: time.strays,
             elapsed_ns: time.elapsed_ns,
             counted: time.counted.to_vec(),
+            distributions: BTreeMap::new(),
+            by: (!row.keys.shown.is_empty()).then(|| row.keys.clone()),
             metrics: metrics
                 .map(|one| (one.name.clone(), one.of(interval).json()))
                 .collect(),
+        }
+    }
+
+    /// Its distributions: until now, and, among the metrics, of the interval.
+    fn distribute(&mut self, metrics: &[Metric], now: &Counted, since: &Counted) {
+        for (counter, buckets) in now.distributions.of_row(self.row) {
+            let used = buckets.iter().rposition(|count| *count > 0);
+            let used = buckets[..used.map_or(0, |at| at + 1)].to_vec();
+            self.distributions.insert(counter, used);
+        }
+        for metric in metrics {
+            if let Some(at) = metric.distribution() {
+                let buckets = since.distributions.of(self.row, at);
+                let value = distribution::json(&buckets);
+                self.metrics.insert(metric.name.clone(), value);
+            }
         }
     }
 
@@ -244,6 +309,46 @@ mod tests {
         assert_eq!(got.functions[0].calls, 7);
         assert_eq!(got.counted().times, now.times);
         assert_eq!(got.counted().rest, now.rest);
+    }
+
+    #[test]
+    fn what_calls_are_about_comes_over_whole() {
+        let keys = |shown: &str| Keys {
+            shown: vec![shown.into()],
+            values: vec![shown.into()],
+        };
+        let row = |shown: &str, target| Row {
+            function: "f".into(),
+            target,
+            keys: keys(shown),
+            ..Row::default()
+        };
+        let mut now = Counted {
+            times: vec![
+                Time {
+                    calls: 3,
+                    counted: [3, 0, 0, 0],
+                    ..Time::default()
+                };
+                2
+            ],
+            refused: 7,
+            ..Counted::default()
+        };
+        let mut buckets = [0; 66];
+        buckets[5] = 3;
+        now.distributions.put(1, 0, buckets);
+        let metrics = Metric::list("hist:count,calls", &mut Vec::new()).unwrap();
+        let rows = [row("zero", 0), row("passwd", 1)];
+        let sent = Rows::of(&rows, &metrics, &now, &Counted::default());
+        let text = serde_json::to_string(&sent).unwrap();
+        let got: Rows = serde_json::from_str(&text).unwrap();
+        assert_eq!(got, sent);
+        assert_eq!(got.rows().unwrap(), rows);
+        let counted = got.counted();
+        assert_eq!(counted.distributions, now.distributions);
+        assert_eq!((counted.refused, counted.times), (7, now.times));
+        assert_eq!(got.functions[1].metrics["hist:count"]["values"], 3);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use jifl_sys::abi::{Frames, OBJECT_OTHERS, OBJECT_REFUSED, Object, TIMES_ENTER, 
 use jifl_sys::device::Door;
 use serde_json::Value as Json;
 
+use super::distribution::Distributions;
 use super::sheet::{Counted, Keys, Row};
 use crate::base::exit::Failure;
 use crate::cmd::probe::groups::{named, stack, value};
@@ -26,6 +27,10 @@ pub struct Subject {
     pub functions: Vec<Row>,
     /// What calls are about; `None`: nobody asks.
     pub by: Option<By>,
+    /// The counter of the time of interrupts, which is taken off; `None`: it is not.
+    pub interrupts: Option<usize>,
+    /// Are values of calls distributed?
+    pub distributes: bool,
 }
 
 impl Subject {
@@ -35,17 +40,28 @@ impl Subject {
     /// The module does not tell it.
     pub fn read(&self, door: &impl Door) -> Result<(Vec<Row>, Counted), Failure> {
         let (times, rest) = table::read::<Time>(door, "reading the times")?;
-        match &self.by {
-            Some(by) => by.counted(door, &self.functions, rest),
+        let (rows, mut counted) = match &self.by {
+            Some(by) => {
+                let (rows, mut counted) = by.counted(door, &self.functions, rest)?;
+                counted.whole = times;
+                (rows, counted)
+            }
             None => {
                 let counted = Counted {
                     times,
                     rest,
-                    refused: 0,
+                    ..Counted::default()
                 };
-                Ok((self.functions.clone(), counted))
+                (self.functions.clone(), counted)
             }
+        };
+        if self.distributes {
+            counted.distributions = Distributions::read(door)?;
         }
+        if let Some(at) = self.interrupts {
+            counted.leave_out(at);
+        }
+        Ok((rows, counted))
     }
 
     /// The titles of the columns that say what calls are about.
@@ -65,18 +81,19 @@ pub struct By {
 }
 
 impl By {
-    /// Compiles the list, and gives the places where calls begin their programs, which come
-    /// second.
+    /// Compiles the list and the values, and gives the places where calls begin and end their
+    /// programs, which come second. `None`: there is no list.
     ///
     /// # Errors
     /// As [`compile`].
     pub fn of(
-        list: &str,
+        list: Option<&str>,
+        values: Vec<(String, u32)>,
         places: &mut Places,
         words: &[Word],
         targets: usize,
-    ) -> Result<(By, Programs), Failure> {
-        let asked = Asked::objects(list)?;
+    ) -> Result<(Option<By>, Programs), Failure> {
+        let asked = Asked::of_calls(list, values)?;
         let mut compiled = compile(&asked, places, words, &Scopes::of_kernel())?;
         let mut layouts = vec![Layout::default(); targets];
         for (at, splice) in places.splices.iter().enumerate() {
@@ -92,6 +109,7 @@ impl By {
             layouts,
             symbols: Symbols::of_kernel(),
         };
+        let by = list.is_some().then_some(by);
         Ok((by, std::mem::take(&mut compiled.programs)))
     }
 
@@ -121,6 +139,7 @@ impl By {
             times,
             rest,
             refused,
+            ..Counted::default()
         };
         Ok((rows, counted))
     }

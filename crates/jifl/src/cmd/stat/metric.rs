@@ -3,7 +3,7 @@
 
 use jifl_sys::abi::{COUNTED_UNKNOWN, COUNTERS_MAX, Time};
 
-use super::counters::{self, is_counter};
+use super::counters::{self, HIST, is_counter};
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::show::text::grouped;
@@ -29,6 +29,8 @@ pub enum Figure {
     Counter(usize),
     /// The same of one that counts nanoseconds.
     Clock(usize),
+    /// How many values this counter has distributed.
+    Distribution(usize),
 }
 
 /// All figures, by their names.
@@ -91,8 +93,8 @@ impl Metric {
             known.map(|(_, figure)| *figure).ok_or_else(|| {
                 Failure::usage(format!(
                     "{word}: a metric is calls, wall, cpu, blocked, runnable, concurrency, \
-                     tracepoint:NAME, var:NAME, perf:EVENT, vmstat:NAME or snmp:NAME, or a ratio \
-                     of two, as wall/calls; calls/s is a rate"
+                     interrupts, tracepoint:NAME, var:NAME, perf:EVENT, vmstat:NAME, snmp:NAME, \
+                     sum:EXPR or hist:EXPR, or a ratio of two, as wall/calls; calls/s is a rate"
                 ))
             })
         };
@@ -105,9 +107,24 @@ impl Metric {
             figure: figure(above)?,
             per: per.map(&mut figure).transpose()?,
         };
+        let distributes = |figure: Figure| matches!(figure, Figure::Distribution(_));
+        if metric.per.is_some() && distributes(metric.figure) || metric.per.is_some_and(distributes)
+        {
+            return Err(Failure::usage(format!(
+                "{word}: a distribution is no number, so it has no ratio: give hist:EXPR alone"
+            )));
+        }
         match metric.figure {
             Figure::Elapsed => figure("").map(|_| metric),
             _ => Ok(metric),
+        }
+    }
+
+    /// The counter whose distribution it is; `None`: it is a number.
+    pub fn distribution(&self) -> Option<usize> {
+        match self.figure {
+            Figure::Distribution(at) => Some(at),
+            _ => None,
         }
     }
 
@@ -124,7 +141,7 @@ impl Metric {
         let Some(per) = self.per else {
             return match self.figure {
                 Figure::Calls => Value::Count(time.calls),
-                Figure::Counter(at) => Value::Count(time.counted[at]),
+                Figure::Counter(at) | Figure::Distribution(at) => Value::Count(time.counted[at]),
                 Figure::Concurrency => ratio(wall(time) as f64, elapsed_ns as f64),
                 figure => Value::Time(number(figure, time) as u64),
             };
@@ -145,17 +162,29 @@ pub fn wall(time: &Time) -> u64 {
     time.cpu_ns + time.blocked_ns + time.runnable_ns
 }
 
-/// The counter of that name; each is counted once.
-fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
+/// The number of the counter of that name; each is counted once.
+///
+/// # Errors
+/// They are too many.
+pub fn counted(name: &str, counters: &mut Vec<String>) -> Result<usize, Failure> {
     let known = counters.iter().position(|one| one == name);
     let at = known.unwrap_or(counters.len());
     if at == COUNTERS_MAX {
         return Err(Failure::usage(format!(
-            "{name}: a session has at most {COUNTERS_MAX} tracepoints, variables and events"
+            "{name}: a session has at most {COUNTERS_MAX} tracepoints, variables, events, \
+             sums and distributions"
         )));
     }
     if known.is_none() {
         counters.push(name.to_owned());
+    }
+    Ok(at)
+}
+
+fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
+    let at = counted(name, counters)?;
+    if name.starts_with(HIST) {
+        return Ok(Figure::Distribution(at));
     }
     Ok(match counters::is_time(name) {
         true => Figure::Clock(at),
@@ -166,7 +195,7 @@ fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
 fn is_time(figure: Figure) -> bool {
     !matches!(
         figure,
-        Figure::Calls | Figure::Concurrency | Figure::Counter(_)
+        Figure::Calls | Figure::Concurrency | Figure::Counter(_) | Figure::Distribution(_)
     )
 }
 
@@ -180,7 +209,9 @@ fn number(figure: Figure, time: &Time) -> f64 {
         Figure::Runnable => time.runnable_ns as f64,
         Figure::Concurrency => wall(time) as f64 / time.elapsed_ns.max(1) as f64,
         Figure::Elapsed => time.elapsed_ns as f64,
-        Figure::Counter(at) | Figure::Clock(at) => time.counted[at] as f64,
+        Figure::Counter(at) | Figure::Clock(at) | Figure::Distribution(at) => {
+            time.counted[at] as f64
+        }
     }
 }
 
@@ -260,6 +291,17 @@ mod tests {
                 refused.starts_with(&format!("{word}: a metric is")),
                 "{refused}"
             );
+        }
+    }
+
+    #[test]
+    fn a_distribution_is_no_number() {
+        let all = Metric::list("calls,hist:$ret,hist:wall", &mut Vec::new()).unwrap();
+        let of: Vec<_> = all.iter().map(Metric::distribution).collect();
+        assert_eq!(of, [None, Some(0), Some(1)]);
+        for word in ["hist:$ret/calls", "calls/hist:wall"] {
+            let refused = Metric::list(word, &mut Vec::new()).unwrap_err().message;
+            assert!(refused.contains("has no ratio"), "{refused}");
         }
     }
 

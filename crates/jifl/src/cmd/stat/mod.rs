@@ -5,6 +5,7 @@
 mod below;
 pub mod by;
 pub mod counters;
+pub mod distribution;
 mod live;
 pub mod metric;
 mod remote;
@@ -18,10 +19,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use jifl_sys::abi::{FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE};
+use jifl_sys::abi::{
+    COUNTER_DISTRIBUTION, Counter, FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP,
+    TIMES_LEAVE,
+};
 use serde_json::{Value as Json, json};
 
 use self::by::{By, Subject};
+use self::counters::INTERRUPTS;
 use self::live::{Live, Writer};
 use self::metric::{Metric, USUAL};
 use self::sheet::{Keys, Row, Sheet};
@@ -71,9 +76,16 @@ METRIC, several with commas:
   blocked      the time in which it slept, until it was woken
   runnable     the time in which it could run and did not: it had been woken, or preempted
   concurrency  how many tasks were inside, on average
+  interrupts   the time that interrupts and softirqs took meanwhile; it is in cpu, but with
+               --no-interrupts
   tracepoint:SUBSYSTEM:NAME    how often the task came to this tracepoint meanwhile
   perf:EVENT                   what the processor counted while the task ran: perf:cycles,
                                perf:page-faults, as `perf list` names them, perf:rNNNN
+  sum:EXPR                     a value of each call, added up if it is not below 0: sum:$ret,
+                               sum:count; expressions as for `jifl probe --hist`
+  hist:EXPR                    how such values are distributed, by powers of two; hist:wall,
+                               hist:cpu, hist:blocked, hist:runnable: of the time of each call, in
+                               nanoseconds
   vmstat:NAME, snmp:GROUP.NAME    the same of /proc/vmstat, /proc/net/snmp, /proc/net/netstat
   var:NAME                     how much this variable of the kernel grew, 8 bytes, by anybody; one
                                that each processor has: while the task ran there
@@ -89,6 +101,7 @@ Examples:
   jifl stat wall,blocked/wall fn:do_sys_openat2 -- ls -R /usr/share
   jifl stat 'fn:ext4_*' -p 1234 -i 1s
   jifl stat calls,tracepoint:kmem:kmem_cache_alloc/calls fn:vfs_read -- cat /etc/hostname
+  jifl stat calls,hist:count,hist:wall fn:vfs_read -- cat /etc/hostname
   jifl stat calls/s,wall/calls fn:tcp_sendmsg --context task -f csv --for 5s")]
 pub struct StatArgs {
     /// What to show, with commas; then fn:NAME, fn:GLOB, mod:NAME: functions
@@ -97,6 +110,9 @@ pub struct StatArgs {
     /// A row for each of what calls are about: 'file->f_inode->i_ino', caller, comm, or any EXPR
     #[arg(long, value_name = "EXPR,...")]
     by: Option<String>,
+    /// The time of interrupts is in none of the figures of the task that they interrupt
+    #[arg(long)]
+    no_interrupts: bool,
     /// Only calls in these contexts
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CONTEXT")]
     context: Vec<Context>,
@@ -130,10 +146,14 @@ pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
             "-i does not go with -f json: give -f ndjson",
         ));
     }
-    let asked = read(&args.words)?;
+    let mut asked = read(&args.words)?;
     if let Some(host) = host {
         return remote::run(args, &asked, host);
     }
+    let interrupts = match args.no_interrupts {
+        true => Some(without_interrupts(&mut asked.counters)?),
+        false => None,
+    };
     let mut memory = Kcore::open()?;
     let counters = counters::counters(&asked.counters, &mut memory)?;
     let levels = args.context.iter().fold(0, |all, one| all | one.bit());
@@ -143,11 +163,24 @@ pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
         lenient: false,
     };
     let by = args.by.as_deref();
-    let mut looked = session(&asked.places, by, manner, levels, &mut memory)?;
-    looked.session.counters = counters;
+    let mut looked = session(&asked.places, by, counters, manner, levels, &mut memory)?;
+    looked.subject.interrupts = interrupts;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
     observe(args, &asked.metrics, &looked.subject, looked.session, sink)
+}
+
+/// The counter of the time of interrupts, which is to be taken off the times.
+///
+/// # Errors
+/// The counters are too many, or one is about times that keep it.
+pub fn without_interrupts(counters: &mut Vec<String>) -> Result<usize, Failure> {
+    if let Some(one) = counters.iter().find(|one| counters::took(one).is_some()) {
+        return Err(Failure::usage(format!(
+            "{one} does not go with --no-interrupts: it is of each call's whole time"
+        )));
+    }
+    metric::counted(INTERRUPTS, counters)
 }
 
 /// What the words ask for.
@@ -262,10 +295,16 @@ impl Known {
             places,
             words: self.words.clone(),
         };
-        known.looked(Some(by), 0, String::new())
+        known.looked(Some(by), Vec::new(), 0, String::new())
     }
 
-    fn looked(self, by: Option<&str>, levels: u32, left_out: String) -> Result<Looked, Failure> {
+    fn looked(
+        self,
+        by: Option<&str>,
+        counters: Vec<(String, Counter)>,
+        levels: u32,
+        left_out: String,
+    ) -> Result<Looked, Failure> {
         let row = |(target, one): (usize, &Target)| {
             let function = one.function()?;
             Some(Row {
@@ -283,18 +322,27 @@ impl Known {
             session.start.levels = levels;
         }
         let mut places = self.places.clone();
-        let by = match by {
-            Some(list) => {
-                let (by, programs) = By::of(list, &mut places, &self.words, self.targets.len())?;
-                session.programs = programs;
-                Some(by)
-            }
-            None => None,
-        };
+        let values = counters::values(&counters);
+        let mut subject = None;
+        if by.is_some() || !values.is_empty() {
+            let targets = self.targets.len();
+            let (by, programs) = By::of(by, values, &mut places, &self.words, targets)?;
+            session.programs = programs;
+            subject = by;
+        }
+        let by = subject;
+        let is_one = |(_, one): &(String, Counter)| one.kind == COUNTER_DISTRIBUTION;
+        let distributes = counters.iter().any(is_one);
+        session.counters = counters;
         session.splices = places.splices;
         Ok(Looked {
             session,
-            subject: Subject { functions, by },
+            subject: Subject {
+                functions,
+                by,
+                interrupts: None,
+                distributes,
+            },
             left_out,
             known: self,
         })
@@ -302,13 +350,15 @@ impl Known {
 }
 
 /// The session about these functions. `words`: two for each function or glob, as
-/// [`both`] makes them. by: what calls are about. memory: the kernel's.
+/// [`both`] makes them. by: what calls are about. counters: what is counted beside times. memory:
+/// the kernel's.
 ///
 /// # Errors
 /// They mean no function that can be looked at, or too many. `by` means nothing in one of them.
 pub fn session(
     words: &[Word],
     by: Option<&str>,
+    counters: Vec<(String, Counter)>,
     manner: Manner,
     levels: u32,
     memory: &mut dyn Memory,
@@ -343,7 +393,7 @@ pub fn session(
         places,
         words: words.to_vec(),
     };
-    known.looked(by, levels, left_out)
+    known.looked(by, counters, levels, left_out)
 }
 
 /// The targets that have places; these name them by their new numbers.
@@ -417,6 +467,7 @@ fn observe(
     let (rows, counted) = subject.read(&door)?;
     let ended = Ended {
         counted,
+        rows: None,
         start_ns: outcome.report.start_ns,
         end_ns: outcome.report.end_ns,
         cut_short: outcome.report.cut_short,

@@ -25,20 +25,17 @@ const LOOK: Duration = Duration::from_millis(50);
 /// # Errors
 /// The daemon is not there, or refuses what is asked for.
 pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
-    if args.by.is_some() {
-        return Err(Failure::usage(
-            "--by goes with this machine's functions alone: run `jifl stat --by` on that one",
-        ));
-    }
     let plan = Plan {
         functions: asked.functions.clone(),
         counters: asked.counters.clone(),
         levels: args.context.iter().fold(0, |all, one| all | one.bit()),
         tasks: args.tasks.clone(),
         confirmed: args.yes,
-        lenient: false,
+        ..Plan::default()
     };
     let mut order = order(&plan, args.interval.unwrap_or(USUAL))?;
+    order.by = args.by.clone();
+    order.no_interrupts = args.no_interrupts;
     order.metrics = asked.metrics.iter().map(|one| one.name.clone()).collect();
     let time = args.tasks.time().map(|time| time.as_millis().max(1));
     order.for_ms = time.map(|time| u64::try_from(time).unwrap_or(u64::MAX));
@@ -48,7 +45,7 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
     let mut session = Session::begin(host, &order)?;
     note_left_out(&session.begun.left_out);
-    let rows = session.rows.clone();
+    let (functions, labels) = (session.rows.clone(), session.begun.labels.clone());
     let shape = Shape {
         format: args.format,
         limit: args.limit,
@@ -56,7 +53,7 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
     };
     let mut writer = None;
     if args.interval.is_some() {
-        writer = Some(Writer::new(&asked.metrics, &[], shape, sink));
+        writer = Some(Writer::new(&asked.metrics, &labels, shape, sink));
         sink = Sink::Stdout;
     }
     let mut dropped = 0;
@@ -69,6 +66,7 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
             None => {}
             Some(Event::Rows(now)) => {
                 if let Some(writer) = &mut writer {
+                    let rows = now.rows().unwrap_or_else(|| functions.clone());
                     writer.write(&rows, now.counted())?;
                 }
             }
@@ -77,11 +75,12 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
             Some(Event::Failed(failure)) => return Err(failure),
         }
     };
+    let rows = ended.rows.as_ref().unwrap_or(&functions);
     if let Some(mut writer) = writer {
-        writer.write(&rows, ended.counted.clone())?;
+        writer.write(rows, ended.counted.clone())?;
         sink = writer.sink();
     }
-    write_report(args, &asked.metrics, (&[], &rows), &ended, &mut sink)?;
+    write_report(args, &asked.metrics, (&labels, rows), &ended, &mut sink)?;
     if dropped > 0 {
         output::note(&format!(
             "jifl: {dropped} intervals came together with later ones: this end was too slow"

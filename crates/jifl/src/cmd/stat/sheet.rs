@@ -2,12 +2,14 @@
 //! What is shown of functions: at the end, and of an interval.
 
 use jifl_sys::abi::{COUNTED_UNKNOWN, TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use super::distribution::{self, Distributions};
 use super::metric::{Metric, wall};
 use crate::cmd::probe::writer::cell;
 use crate::session::table::Rest;
+use crate::show::powers;
 use crate::show::table::table_within;
 use crate::show::text::{csv, grouped};
 
@@ -30,7 +32,7 @@ pub struct Row {
 }
 
 /// What calls are about; of a function as a whole nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
     /// For a reader, a cell for each label.
     pub shown: Vec<String>,
@@ -45,6 +47,15 @@ impl Row {
             true => self.shown(),
             false => self.keys.shown.join(" ").trim_end().to_owned(),
         }
+    }
+
+    /// Was anybody inside? Ends without a beginning are of no object.
+    pub fn is_used(&self, time: &Time) -> bool {
+        let strays = match self.keys.shown.is_empty() {
+            true => time.strays,
+            false => 0,
+        };
+        time.calls + time.adopted + wall(time) + strays > 0
     }
 
     /// `name`, `name [module]`
@@ -65,13 +76,18 @@ pub struct Counted {
     pub rest: Rest,
     /// Calls about what found no room.
     pub refused: u64,
+    /// How values of calls are distributed.
+    pub distributions: Distributions,
+    /// Where `times` are of objects: of each target.
+    pub whole: Vec<Time>,
 }
 
 impl Counted {
     /// The same, and nothing less than at an earlier moment: a reading may lack a function's times
     /// for once (host/kernel/tools/times/sum.c).
     pub fn not_below(mut self, before: &Counted) -> Counted {
-        for (now, then) in self.times.iter_mut().zip(&before.times) {
+        let whole = self.whole.iter_mut().zip(&before.whole);
+        for (now, then) in self.times.iter_mut().zip(&before.times).chain(whole) {
             now.cpu_ns = now.cpu_ns.max(then.cpu_ns);
             now.blocked_ns = now.blocked_ns.max(then.blocked_ns);
             now.runnable_ns = now.runnable_ns.max(then.runnable_ns);
@@ -80,6 +96,7 @@ impl Counted {
                 *now = (*now).max(then);
             }
         }
+        self.distributions = self.distributions.not_below(&before.distributions);
         self
     }
 
@@ -113,7 +130,24 @@ impl Counted {
         Counted {
             times: self.times.iter().enumerate().map(less).collect(),
             rest,
-            refused: self.refused - before.refused,
+            refused: self.refused.saturating_sub(before.refused),
+            distributions: self.distributions.since(&before.distributions),
+            whole: Vec::new(),
+        }
+    }
+
+    /// Of each function, whatever its calls are about.
+    pub fn of_functions(&self) -> &[Time] {
+        match self.whole.is_empty() {
+            true => &self.times,
+            false => &self.whole,
+        }
+    }
+
+    /// Takes the time of interrupts, which this counter has, off that of processors.
+    pub fn leave_out(&mut self, interrupts: usize) {
+        for time in self.times.iter_mut().chain(&mut self.whole) {
+            time.cpu_ns = time.cpu_ns.saturating_sub(time.counted[interrupts]);
         }
     }
 
@@ -142,14 +176,7 @@ impl<'a> Sheet<'a> {
     ) -> Sheet<'a> {
         let time = |row: &Row| counted.times.get(row.target).copied().unwrap_or_default();
         let mut rows: Vec<_> = rows.iter().map(|row| (row, time(row))).collect();
-        rows.retain(|(row, time)| {
-            let strays = if row.keys.shown.is_empty() {
-                time.strays
-            } else {
-                0
-            };
-            time.calls + time.adopted + wall(time) + strays > 0
-        });
+        rows.retain(|(row, time)| row.is_used(time));
         let weight = |time: &Time| metrics[0].of(time).weight();
         rows.sort_by(|(a, x), (b, y)| {
             let by_weight = weight(y).total_cmp(&weight(x));
@@ -188,7 +215,28 @@ impl<'a> Sheet<'a> {
                 }
             );
         }
+        let bar = powers::bar_within(width);
+        for (row, _) in self.rows.iter().take(rows) {
+            text += &self.distributions(row, bar);
+        }
         text
+    }
+
+    /// Behind the table.
+    fn distributions(&self, row: &Row, bar: usize) -> String {
+        let each = self.metrics.iter().filter_map(|metric| {
+            let buckets = self
+                .counted
+                .distributions
+                .of(row.target, metric.distribution()?);
+            let mut of = row.shown();
+            for (label, shown) in self.labels.iter().zip(&row.keys.shown) {
+                of += &format!(" {label}={shown}");
+            }
+            let of = format!("{of} {}", metric.name);
+            Some(distribution::text(&of, &buckets, bar))
+        });
+        each.collect()
     }
 
     fn values(&self, time: &Time) -> impl Iterator<Item = super::metric::Value> + '_ {
@@ -209,9 +257,13 @@ impl<'a> Sheet<'a> {
                 let value = row.keys.values.get(at);
                 text += &format!(",{}", value.map_or_else(|| csv(shown), cell));
             }
-            for value in self.values(time) {
-                let value = value.json();
-                text += &match value {
+            for (metric, value) in self.metrics.iter().zip(self.values(time)) {
+                if let Some(at) = metric.distribution() {
+                    let buckets = self.counted.distributions.of(row.target, at);
+                    text += &format!(",{}", distribution::cell(&buckets));
+                    continue;
+                }
+                text += &match value.json() {
                     Json::Null => ",".to_owned(),
                     value => format!(",{value}"),
                 };
@@ -257,7 +309,13 @@ impl<'a> Sheet<'a> {
                 put(name, number.into());
             }
             let metrics = self.metrics.iter().zip(self.values(time));
-            let metrics = metrics.map(|(one, value)| (one.name.clone(), value.json()));
+            let metrics = metrics.map(|(one, value)| {
+                let value = match one.distribution() {
+                    Some(at) => distribution::json(&self.counted.distributions.of(row.target, at)),
+                    None => value.json(),
+                };
+                (one.name.clone(), value)
+            });
             put("metrics", Json::Object(metrics.collect()));
             Json::Object(all)
         };
@@ -329,6 +387,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_time_of_interrupts_is_left_out_of_all_rows() {
+        let time = |cpu_ns, interrupts| Time {
+            cpu_ns,
+            counted: [9, interrupts, 9, 9],
+            ..Time::default()
+        };
+        let mut counted = Counted {
+            times: vec![time(10, 3), time(5, 6)],
+            whole: vec![time(20, 1)],
+            ..Counted::default()
+        };
+        counted.leave_out(1);
+        let left = |all: &[Time]| all.iter().map(|one| one.cpu_ns).collect::<Vec<u64>>();
+        assert_eq!(left(&counted.times), [7, 0]);
+        assert_eq!(left(&counted.whole), [19]);
+    }
+
     fn counted() -> Counted {
         let time = |calls, cpu_ns, jumped| Time {
             calls,
@@ -339,7 +415,7 @@ mod tests {
         Counted {
             times: vec![time(1, 5_000, 0), Time::default(), time(2, 9_000, 2)],
             rest: [18_000, 0, 3],
-            refused: 0,
+            ..Counted::default()
         }
     }
 

@@ -29,6 +29,10 @@ pub struct Plan {
     pub counters: Vec<String>,
     /// In which contexts; 0: in all.
     pub levels: u32,
+    /// What calls are about: a list of expressions.
+    pub by: Option<String>,
+    /// The counter of the time of interrupts, if it is taken off.
+    pub interrupts: Option<usize>,
     /// Whose calls.
     pub tasks: Tasks,
     /// It may be more than 1,000 places.
@@ -73,6 +77,11 @@ pub trait Opened {
 
     /// What of the words is left out; empty: nothing.
     fn left_out(&self) -> &str;
+
+    /// The titles of what calls are about.
+    fn labels(&self) -> &[String] {
+        &[]
+    }
 
     /// What [`Source::about`] needs; `None`: it is elsewhere.
     fn known(&self) -> Option<Known> {
@@ -120,6 +129,8 @@ pub trait Running {
 pub struct Ended {
     /// All that was counted.
     pub counted: Counted,
+    /// What that is about, if it is other than functions.
+    pub rows: Option<Vec<Row>>,
     /// Nanoseconds that its start took.
     pub start_ns: u64,
     /// Nanoseconds that its end took.
@@ -172,8 +183,9 @@ impl Source for Kernel {
         let mut memory = memory(self.beneath.as_ref())?;
         let counters = counters::counters(&plan.counters, memory.as_mut())?;
         let words = both(&plan.functions)?;
-        let mut looked = session(&words, None, manner, plan.levels, memory.as_mut())?;
-        looked.session.counters = counters;
+        let (by, levels) = (plan.by.as_deref(), plan.levels);
+        let mut looked = session(&words, by, counters, manner, levels, memory.as_mut())?;
+        looked.subject.interrupts = plan.interrupts;
         plan.tasks.scope().apply(&mut looked.session)?;
         let beneath = self.beneath.as_ref().map(|beneath| {
             // A jump to a door stands at the beginning, or behind its endbr64.
@@ -216,6 +228,10 @@ impl Opened for OfModule {
         &self.looked.left_out
     }
 
+    fn labels(&self) -> &[String] {
+        self.looked.subject.labels()
+    }
+
     fn below(&self, by_name: bool) -> Result<Below, Failure> {
         let beneath = self.beneath.as_ref().map(|(beneath, _)| beneath);
         let mut memory = memory(beneath)?;
@@ -247,8 +263,10 @@ fn run<D: Door>(
     let (report, ()) = measure::measure(door, session, &Table::all(), |id| {
         meanwhile(&OnDoor { door, subject, id });
     })?;
+    let (rows, counted) = subject.read(door)?;
     Ok(Ended {
-        counted: subject.read(door)?.1,
+        counted,
+        rows: subject.by.is_some().then_some(rows),
         start_ns: report.start_ns,
         end_ns: report.end_ns,
         cut_short: report.cut_short,
@@ -318,6 +336,8 @@ mod tests {
         let subject = Subject {
             functions: Vec::new(),
             by: None,
+            interrupts: None,
+            distributes: false,
         };
         let ended = run(&fake, &subject, session, &mut |running| {
             seen = Some((running.id(), running.counted().unwrap().times[0].calls));

@@ -394,7 +394,7 @@ pub mod tests {
         Counted {
             times: vec![time(0), time(1), Time::default()],
             rest: [seconds * 1_000_000_000, 0, 0],
-            refused: 0,
+            ..Counted::default()
         }
     }
 

@@ -84,7 +84,7 @@ impl Opened for Made {
             counted: runs.counted()?,
             start_ns: 5,
             end_ns: 6,
-            cut_short: false,
+            ..Ended::default()
         })
     }
 }

@@ -6,10 +6,12 @@ mod perf;
 mod proc;
 
 use jifl_sys::abi::{
-    COUNTER_NAME_MAX, COUNTER_PROCESSOR, COUNTER_TRACEPOINT, COUNTER_VARIABLE, Counter,
+    COUNTER_DISTRIBUTION, COUNTER_INTERRUPTS, COUNTER_NAME_MAX, COUNTER_PROCESSOR,
+    COUNTER_TRACEPOINT, COUNTER_VALUE, COUNTER_VARIABLE, Counter, DISTRIBUTION_BLOCKED,
+    DISTRIBUTION_CPU, DISTRIBUTION_RUNNABLE, DISTRIBUTION_VALUE, DISTRIBUTION_WALL,
 };
 
-pub use self::perf::{PERF, is_time};
+pub use self::perf::PERF;
 use self::proc::{SNMP, VMSTAT};
 use crate::base::exit::Failure;
 use crate::expr::part;
@@ -21,14 +23,54 @@ use crate::kernel::symbols::Symbols;
 pub const TRACEPOINT: &str = "tracepoint:";
 /// How counters of variables begin.
 pub const VARIABLE: &str = "var:";
+/// How sums of values that calls have begin.
+pub const SUM: &str = "sum:";
+/// How distributions of such values, and of times of calls, begin.
+pub const HIST: &str = "hist:";
+
+/// The time of interrupts.
+pub const INTERRUPTS: &str = "interrupts";
+
+/// What distributions are of that is no expression.
+const TOOK: [(&str, u32); 4] = [
+    ("wall", DISTRIBUTION_WALL),
+    ("cpu", DISTRIBUTION_CPU),
+    ("blocked", DISTRIBUTION_BLOCKED),
+    ("runnable", DISTRIBUTION_RUNNABLE),
+];
 
 /// Below are offsets of variables that each processor has; above, addresses.
 const DATA: u64 = 1 << 63;
 
 /// Is this the name of a counter, by its beginning?
 pub fn is_counter(name: &str) -> bool {
-    let all = [TRACEPOINT, VARIABLE, PERF, VMSTAT, SNMP];
-    all.iter().any(|one| name.starts_with(one))
+    let all = [TRACEPOINT, VARIABLE, SUM, HIST, PERF, VMSTAT, SNMP];
+    all.iter().any(|one| name.starts_with(one)) || name == INTERRUPTS
+}
+
+/// Is what it counts nanoseconds?
+pub fn is_time(name: &str) -> bool {
+    perf::is_time(name) || name == INTERRUPTS
+}
+
+/// The time of calls whose distribution a name means.
+pub fn took(name: &str) -> Option<u32> {
+    let own = name.strip_prefix(HIST)?;
+    let known = TOOK.iter().find(|(time, _)| *time == own);
+    known.map(|(_, number)| *number)
+}
+
+/// The expression in the name of a counter, if it is one of values of calls.
+pub fn expression(name: &str) -> Option<&str> {
+    let of_values = name.strip_prefix(SUM).or_else(|| name.strip_prefix(HIST))?;
+    took(name).is_none().then_some(of_values)
+}
+
+/// Those among the counters that are of values: the expressions, and their numbers.
+pub fn values(counters: &[(String, Counter)]) -> Vec<(String, u32)> {
+    let value =
+        |(at, (name, _)): (u32, &(String, Counter))| Some((expression(name)?.to_owned(), at));
+    (0..).zip(counters).filter_map(value).collect()
 }
 
 /// What is asked to find counters, once it is needed.
@@ -75,6 +117,17 @@ pub fn counters(
 fn counter(name: &str, kernel: &mut Kernel<'_>) -> Result<Counter, Failure> {
     if let Some(variable) = name.strip_prefix(VARIABLE) {
         return of_variable(name, variable, kernel);
+    }
+    if name == INTERRUPTS {
+        return Ok(Counter::new(COUNTER_INTERRUPTS, 0, 0));
+    }
+    // What it means is known where its function is.
+    if name.starts_with(SUM) {
+        return Ok(Counter::new(COUNTER_VALUE, 0, 0));
+    }
+    if name.starts_with(HIST) {
+        let of = took(name).unwrap_or(DISTRIBUTION_VALUE);
+        return Ok(Counter::new(COUNTER_DISTRIBUTION, of, 0));
     }
     if name.starts_with(PERF) {
         return perf::counter(name);
@@ -149,6 +202,17 @@ mod tests {
         for wrong in ["tracepoint:", "tracepoint:sched:", &"x".repeat(64)] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn times_of_calls_are_no_expressions() {
+        assert_eq!(expression("sum:wall"), Some("wall"));
+        assert_eq!(expression("hist:(wall)"), Some("(wall)"));
+        assert_eq!(expression("hist:$ret"), Some("$ret"));
+        assert_eq!(expression("hist:wall"), None);
+        assert_eq!(expression("var:wall"), None);
+        assert_eq!(took("hist:blocked"), Some(DISTRIBUTION_BLOCKED));
+        assert_eq!(took("sum:blocked"), None);
     }
 
     #[test]
