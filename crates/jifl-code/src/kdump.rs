@@ -32,6 +32,9 @@ const FLATTENED_HEADER: u64 = 4096;
 const MOST_RECORDS: usize = 1 << 24;
 /// Pages of x86-64.
 const PAGE: u64 = 4096;
+/// Where the header names the kind of machine, as uname(2) does. QEMU says that it does not know.
+const MACHINE: usize = 12 + 4 * 65;
+const MACHINES: [&[u8]; 2] = [b"x86_64\0", b"Unknown\0"];
 /// A page's descriptor.
 const DESCRIPTOR: u64 = 24;
 /// VMCOREINFO is a page or two.
@@ -215,8 +218,8 @@ impl Kdump {
         if !header.starts_with(MAGIC) {
             return Err(said("a flattened file, but not of a dump of kdump"));
         }
-        let machine = header.get(12 + 4 * 65..).unwrap_or_default();
-        if !machine.starts_with(b"x86_64\0") {
+        let machine = header.get(MACHINE..).unwrap_or_default();
+        if !MACHINES.iter().any(|name| machine.starts_with(name)) {
             return Err(said("a dump of another kind of machine than x86-64"));
         }
         let version = u32_at(&header, 8);
@@ -403,7 +406,7 @@ pub(crate) mod tests {
         file[..8].copy_from_slice(MAGIC);
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
         put(8, &6_u32.to_le_bytes());
-        put(12 + 4 * 65, b"x86_64");
+        put(MACHINE, b"x86_64");
         for (at, value) in [(428, 4096_u32), (432, 1), (436, 2), (440, most as u32)] {
             put(at, &value.to_le_bytes());
         }
@@ -562,7 +565,7 @@ pub(crate) mod tests {
         let refused = |change: &dyn Fn(&mut Vec<u8>)| why(change).unwrap_err().0;
         assert!(refused(&|bytes| bytes[PAGE as usize + 12] = 1).contains("--reassemble"));
         assert!(refused(&|bytes| bytes[8] = 2).contains("makedumpfile -E"));
-        assert!(refused(&|bytes| bytes[12 + 4 * 65] = b'a').contains("x86-64"));
+        assert!(refused(&|bytes| bytes[MACHINE] = b'a').contains("x86-64"));
         assert!(refused(&|bytes| bytes.truncate(9000)).contains("cut short"));
         let lzo = why(&|bytes| bytes[4 * PAGE as usize + 12] = LZO as u8).unwrap();
         assert!(
