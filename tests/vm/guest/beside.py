@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, same, state_of, status, wait_for
-from reader import now
+from reader import now, on_each_processor
 from times import between, stat
 
 ROUNDS, WAIT = 12, 0.03
@@ -58,6 +58,7 @@ class Worker:
     def waits(self, where):
         wchan = Path(f"/proc/{self.pid}/wchan")
         wait_for(f"the process is in {where}", lambda: state_of(self.pid) == "S" and where in wchan.read_text())
+        on_each_processor()
 
     def works(self):
         """All reads. The time that they slept, at least; that they took, at most; what the scheduler says of it."""
@@ -65,8 +66,6 @@ class Worker:
         os.kill(self.pid, signal.SIGUSR1)
         for _ in range(ROUNDS):
             self.waits("pipe")
-            # Who sees it there may be faster than the switch away from it.
-            time.sleep(WAIT)
             seen = now()
             time.sleep(WAIT)
             least += now() - seen

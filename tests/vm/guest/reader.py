@@ -14,6 +14,17 @@ def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
+def on_each_processor():
+    """Runs on each processor once, so whoever was being switched away from there is gone.
+
+    A task is seen asleep (get_wchan) before that, and the host may stop the processor in between.
+    """
+    before = os.sched_getaffinity(0)
+    for cpu in range(os.sysconf("SC_NPROCESSORS_ONLN")):
+        os.sched_setaffinity(0, {cpu})
+    os.sched_setaffinity(0, before)
+
+
 class Reader:
     """A process that reads from a pipe until it gets nothing, in the background."""
 
@@ -27,6 +38,7 @@ class Reader:
         """It is in its read, and does not run."""
         where = Path(f"/proc/{self.process.pid}/wchan")
         wait_for("the reader sleeps", lambda: state_of(self.process.pid) == "S" and "pipe" in where.read_text())
+        on_each_processor()
 
     def waits(self, rounds, clock, seconds):
         """It gets a byte so many times, each when it has been asleep for a while. How far the clock went meanwhile."""
