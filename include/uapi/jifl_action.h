@@ -70,7 +70,8 @@
 	X(OUT_STACK, 73) /* the stack */ \
 	X(RECORD, 74)	/* writes the record */ \
 	X(BPF, 75)	/* runs the action's BPF program, given the registers */ \
-	X(OBJECT, 76)	/* KIND_TIMES: the call is about what the GROUPs say */
+	X(OBJECT, 76)	/* KIND_TIMES: the call is about what the GROUPs say */ \
+	X(FLIGHT, 77)	/* writes the OUTs, five at most, as event arg of recording imm */
 
 enum jifl_op_code {
 #define JIFL_OP_ENUM(name, number) JIFL_OP_##name = number,

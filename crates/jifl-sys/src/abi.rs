@@ -313,7 +313,7 @@ macro_rules! zeroed_integers {
         }
     )* };
 }
-zeroed_integers!(u8 u32 i32 u64);
+zeroed_integers!(u8 u16 u32 i32 u64);
 
 abi_struct! {
     /// `struct jifl_info`: the module that answers.

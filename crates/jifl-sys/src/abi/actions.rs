@@ -137,6 +137,8 @@ numbers! {
     Bpf = 75, "BPF";
     /// The call that begins here is about what the groups say.
     Object = 76, "OBJECT";
+    /// Writes what OUT has written as event `arg` of recording `imm` of the flight recorder.
+    Flight = 77, "FLIGHT";
 }
 
 numbers! {
