@@ -31,6 +31,10 @@ atomic_t jifl_plant_door = ATOMIC_INIT(FREE);
 module_param_named(door, jifl_plant_door.counter, int, 0644);
 MODULE_PARM_DESC(door, "1: keep a thread at the next door that goes, until this is 0");
 
+static atomic_t plant_front = ATOMIC_INIT(0);
+module_param_named(front, plant_front.counter, int, 0644);
+MODULE_PARM_DESC(front, "keep this thread at the front of the flight recorder, until this is 0");
+
 enum jifl_host_plant jifl_host_plant;
 
 #define NAME(name, what) #name,
@@ -59,6 +63,16 @@ void jifl_plant_at_door(void)
 		return;
 	/* For RCU tasks this is a preemption, wherever the kernel preempts (rcu_tasks_qs). */
 	while (atomic_read(&jifl_plant_door) == HELD)
+		cond_resched();
+}
+
+void jifl_plant_at_front(void)
+{
+	const int thread = current->pid;
+
+	if (atomic_cmpxchg(&plant_front, thread, -thread) != thread)
+		return;
+	while (atomic_read(&plant_front) == -thread)
 		cond_resched();
 }
 

@@ -62,6 +62,8 @@
 	X(tree_counted_twice, "what a function has counted is its own, and of the next one, too") \
 	X(tree_jumps_kept, "functions that jump to another one stay on the call path") \
 	X(records_unchecked, "records of the flight recorder are written without their check") \
+	X(front_returns, "the flight recorder's front calls, where it is to end with a jump") \
+	X(rings_kept, "system calls write to the rings of a recording that has ended") \
 	X(objects_late, "calls that have not ended are about nothing") \
 	X(objects_kept, "a row's calls are all about what the first one was about") \
 	X(events_uncounted, "events inside of functions are not counted") \
@@ -152,6 +154,11 @@ bool jifl_plant_fails(void);
  */
 void jifl_plant_close_door(void);
 void jifl_plant_at_door(void);
+/*
+ * The thread whose number the parameter front has waits at the flight recorder's front, until the
+ * parameter is 0. Meanwhile that is the number below 0.
+ */
+void jifl_plant_at_front(void);
 /* -EINVAL for an unknown plant. */
 int jifl_plant_init(void);
 #else
@@ -163,6 +170,10 @@ static inline bool jifl_plant_fails(void)
 }
 
 static inline void jifl_plant_close_door(void)
+{
+}
+
+static inline void jifl_plant_at_front(void)
 {
 }
 

@@ -25,7 +25,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	27
+#define JIFL_ABI_VERSION	28
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32

@@ -73,7 +73,8 @@
 	X(OBJECT, 76)	/* KIND_TIMES: the call is about what the GROUPs say; the last op */ \
 	/* KIND_TIMES: takes one; the function's counter arg grows by it, if it is not below 0; */ \
 	/* a distribution has it, too */ \
-	X(ADD_UP, 77)
+	X(ADD_UP, 77) \
+	X(FLIGHT, 78)	/* writes the OUTs, five at most, as event arg of recording imm */
 
 enum jifl_op_code {
 #define JIFL_OP_ENUM(name, number) JIFL_OP_##name = number,

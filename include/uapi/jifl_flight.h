@@ -8,6 +8,7 @@
  *
  *	struct jifl_flight_head			one page
  *	struct jifl_flight_event[nevents]	from events_at on
+ *	struct jifl_flight_image[nimages]	from images_at on
  *	struct jifl_flight_ring[ncpus]		from rings_at on
  *	__u64[npages]				from pages_at on: the page's physical address
  *	struct jifl_flight_record[]		from records_at on, record_count for each CPU
@@ -26,11 +27,12 @@
 
 #define JIFL_FLIGHT_PAGE	4096
 #define JIFL_FLIGHT_MAGIC	"JIFL flight data"	/* 16 bytes, without an end */
-#define JIFL_FLIGHT_VERSION	1
+#define JIFL_FLIGHT_VERSION	2
 #define JIFL_FLIGHT_ARGS	5
 /* Pages of the table of pages: each tells of 512 pages, 2 MiB. */
 #define JIFL_FLIGHT_TABLE_MAX	384
 #define JIFL_FLIGHT_EVENTS_MAX	64
+#define JIFL_FLIGHT_HOLDS	16
 /* Or-ed to the number of a system call that a 32-bit program makes: one of their table. */
 #define JIFL_FLIGHT_IA32	0x80000000u
 
@@ -42,8 +44,8 @@ struct jifl_flight_head {
 	__u32 nevents;
 	__u32 npages;			/* of the region, with this one */
 	__u32 record_count;		/* of each ring: a power of two */
-	__u32 reserved;
-	__u64 events_at, rings_at, pages_at, records_at;
+	__u32 nimages;
+	__u64 events_at, images_at, rings_at, pages_at, records_at;
 	__u8  boot_id[16];		/* /proc/sys/kernel/random/boot_id; 0: unknown */
 	__u8  build_id[20];		/* of the kernel; 0: unknown */
 	__u32 tsc_khz;			/* ticks of the time stamp counter in a millisecond */
@@ -56,7 +58,7 @@ struct jifl_flight_head {
 	__u64 stop_at;
 	/* enum jifl_flight_stop; while stop_at is all ones only AT_PANIC means anything. */
 	__u32 stop_why;
-	__u32 stop_event;		/* with AT_EVENT: its number */
+	__u32 stop_event;		/* with AT_EVENT, AT_SLOW: its number */
 	__u64 table[JIFL_FLIGHT_TABLE_MAX]; /* physical addresses of the pages from pages_at on */
 };
 
@@ -67,6 +69,8 @@ enum jifl_flight_stop {
 	JIFL_FLIGHT_AT_ERRNO = 3,	/* a system call returned the error */
 	/* The kernel panics, and came to tell of it; it is recorded all the same. */
 	JIFL_FLIGHT_AT_PANIC = 4,
+	/* Too much time between two events; stop_event: the second one. */
+	JIFL_FLIGHT_AT_SLOW = 5,
 };
 
 /*
@@ -79,16 +83,36 @@ enum jifl_flight_stop {
  */
 struct jifl_flight_event {
 	char name[24];
-	char group[8];			/* sys, sched, irq, block, mm, net, proc, log */
+	char group[8];			/* sys, sched, irq, block, mm, net, proc, log, probe */
 	char fields[88];
 	__u64 reserved;
 };
+
+/*
+ * Where code lies, for addresses of the kernel: the first is the kernel itself, the others are
+ * modules, loaded now or earlier. One of which the memory is that of a later one has been replaced
+ * by it. size 0: there is none, or it is being written.
+ */
+struct jifl_flight_image {
+	__u64 base;
+	__u32 size;			/* bytes of its text */
+	__u32 reserved;
+	char name[48];			/* vmlinux, or that of the module */
+};
+
+#define JIFL_FLIGHT_IMAGES	512
 
 /* Of a CPU, a cache line. The nth is of the nth possible CPU; records have their CPU's number. */
 struct jifl_flight_ring {
 	__u64 count;			/* records that were begun, since the beginning */
 	__u64 reserved[7];
 };
+
+/* Of a record: it is an interrupt or an NMI if this bit is set, else a softirq if that one is. */
+#define JIFL_FLIGHT_IRQ		0x0100
+#define JIFL_FLIGHT_SOFTIRQ	0x0001
+/* With JIFL_FLIGHT_IRQ: it is an NMI. */
+#define JIFL_FLIGHT_NMI		0x1000
 
 /*
  * A record, a cache line. The nth record of a CPU, from 0 on, is in its ring at n modulo
@@ -101,16 +125,17 @@ struct jifl_flight_record {
 	__u16 event;			/* index in the table of events */
 	__u16 cpu;
 	__u32 tid;			/* of the running or interrupted task, first namespace */
-	__u16 level;			/* enum jifl_level */
-	__u16 check;			/* JIFL_FLIGHT_CHECK of the record with 0 here */
+	__u16 context;			/* JIFL_FLIGHT_IRQ, _NMI, _SOFTIRQ; 0: it is the task */
+	__u16 check;			/* JIFL_FLIGHT_CHECK of the words, with 0 here */
 	__u64 arg[JIFL_FLIGHT_ARGS];
 };
 
 /*
- * All eight words are added up (modulo 2^64), the halves of the sum are added (modulo 2^32), and
- * the halves of that (modulo 2^16). The check is that number, less 1 (modulo 2^16), so that
- * zeroes are no record.
+ * sum: of all eight words (modulo 2^64). The check is the upper quarter of a product, which is the
+ * sum of the quarters of sum + 1, and what the lower ones carry. So zeroes are no record.
  */
+#define JIFL_FLIGHT_FACTOR	0x0001000100010001ull
+#define JIFL_FLIGHT_CHECK(sum)	((__u16)(((__u64)(sum) + 1) * JIFL_FLIGHT_FACTOR >> 48))
 
 /* JIFL_IOC_FLIGHT. */
 enum jifl_flight_op {
@@ -140,6 +165,28 @@ enum jifl_flight_op {
 	JIFL_FLIGHT_FORGET = 8,
 	/* Copies the events that this module knows to buf, `length` bytes at most. */
 	JIFL_FLIGHT_EVENTS = 9,
+	/*
+	 * This file, and so its session, stays until the recording ends. Event `added`, which
+	 * programs of the session record (JIFL_OP_FLIGHT), is recorded from now on. With stop_mask,
+	 * which is 0 or 1, the recording stops at it. `recording` is that of ADD. ENOENT; ESTALE:
+	 * it is another one that runs; EINVAL: there is no such event, or the recording ends with
+	 * this file; ENOSPC: JIFL_FLIGHT_HOLDS files stay.
+	 */
+	JIFL_FLIGHT_HOLD = 10,
+	/*
+	 * Adds an event that programs of places can record, but does not record it yet: that in
+	 * buf, of `length` bytes, struct jifl_flight_event. If the same is there it is that one.
+	 * ENOENT; ENOSPC: JIFL_FLIGHT_EVENTS_MAX are there.
+	 */
+	JIFL_FLIGHT_ADD = 11,
+};
+
+/* What two events have in common that belong together. */
+enum jifl_flight_key {
+	JIFL_FLIGHT_KEY_THREAD = 0,	/* that runs */
+	JIFL_FLIGHT_KEY_ARG0 = 1,	/* the first argument */
+	JIFL_FLIGHT_KEY_ARG1 = 2,	/* the second one */
+	JIFL_FLIGHT_KEY_CPU = 3,
 };
 
 struct jifl_flight {
@@ -148,9 +195,9 @@ struct jifl_flight {
 	__u64 mask;			/* START, MASK: 1 << the event's number. */
 	__u32 record_count;		/* START: for each CPU, a power of two, 64 to 2^24 */
 	__u32 keep;			/* START: 0, 1 */
-	__u64 buf;			/* COPY, LAST, EVENTS: user pointer */
+	__u64 buf;			/* COPY, LAST, EVENTS, ADD: user pointer */
 	__u64 offset, length;		/* COPY, LAST; out: how many bytes came */
-	/* START: records after which it stops if one of these events comes; 0: none. */
+	/* START: it stops if one of these events comes; 0: at none. HOLD: 0, 1. */
 	__u64 stop_mask;
 	__s32 stop_errno;		/* START: or a system call returns this, below 0; 0: none */
 	__u32 reserved;			/* 0 */
@@ -160,6 +207,18 @@ struct jifl_flight {
 	 * or `0xADDRESS:0xBYTES`, which memmap= has taken from the kernel; empty: ordinary memory.
 	 */
 	char  memory[48];
+	/*
+	 * START: or there is more time than this from one event to the next one of another kind
+	 * with the same key; 0: none; a day at most. slow_value: of the first one, its first
+	 * argument; all ones: any. From sys_enter to sys_exit of a thread it is the same call.
+	 * What began before MASK or THAW is not measured.
+	 */
+	__u64 slow_ns, slow_value;
+	__u16 slow_from, slow_to;	/* numbers of events */
+	__u8  slow_from_key, slow_to_key; /* enum jifl_flight_key */
+	__u8  slow_reserved[2];		/* 0 */
+	__u32 added;			/* ADD, out, and HOLD: the event's number */
+	__u32 recording;		/* the same: which recording it is, from 1 on; else 0 */
 };
 
 #endif /* _UAPI_JIFL_FLIGHT_H */

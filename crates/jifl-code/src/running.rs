@@ -427,15 +427,47 @@ fn is_code(section: &str) -> bool {
     is_text && !is_freed(section)
 }
 
+/// Calls that JIFL leads to functions of its own (enter/call_site.c, flight/calls.c): in which
+/// functions, of which function, and where they lead.
+const REDIRECTED: [(&[&str], &str, &[&str]); 3] = [
+    (
+        &["do_syscall_64"],
+        "x64_sys_call",
+        &[
+            "jifl_entry_stub",
+            "jifl_entry_stub_counts",
+            "jifl_flight_front",
+        ],
+    ),
+    (
+        &[
+            "do_int80_emulation",
+            "do_int80_syscall_32",
+            "__do_fast_syscall_32",
+            "do_SYSENTER_32",
+        ],
+        "ia32_sys_call",
+        &["jifl_flight_front_32"],
+    ),
+    (
+        &["syscall_exit_to_user_mode"],
+        "syscall_exit_to_user_mode_prepare",
+        &["jifl_flight_result"],
+    ),
+];
+
+/// One of them, by addresses.
+struct Redirected {
+    callers: Vec<u64>,
+    callee: u64,
+    leads_to: Vec<u64>,
+}
+
 /// What stands beneath patches.
 struct Beneath {
     /// Functions of tracers, in the kernel's text.
     tracers: Vec<u64>,
-    /// JIFL's ways in for system calls, and what they stand for.
-    entries: Vec<u64>,
-    handler: Option<u64>,
-    /// do_syscall_64
-    caller: Option<u64>,
+    redirected: Vec<Redirected>,
 }
 
 impl Beneath {
@@ -451,14 +483,23 @@ impl Beneath {
         let address = |(symbol, _): &(Symbol, Option<String>)| symbol.address;
         let mut tracers: Vec<u64> = names.text.iter().filter(is_tracer).map(address).collect();
         tracers.sort_unstable();
-        let is_entry = |(symbol, module): &&(Symbol, Option<String>)| {
-            module.as_deref() == Some(OWN) && symbol.name.starts_with("jifl_entry_stub")
+        let own = |wanted: &[&str]| {
+            let is_one = |(symbol, module): &&(Symbol, Option<String>)| {
+                module.as_deref() == Some(OWN) && wanted.contains(&symbol.name.as_str())
+            };
+            names.text.iter().filter(is_one).map(address).collect()
         };
+        let redirected = REDIRECTED.iter().filter_map(|(callers, callee, leads_to)| {
+            let callers = callers.iter().filter_map(|name| names.address(name));
+            Some(Redirected {
+                callers: callers.collect(),
+                callee: names.address(callee)?,
+                leads_to: own(leads_to),
+            })
+        });
         Beneath {
             tracers,
-            entries: names.text.iter().filter(is_entry).map(address).collect(),
-            handler: names.address("x64_sys_call"),
-            caller: names.address("do_syscall_64"),
+            redirected: redirected.collect(),
         }
     }
 
@@ -469,7 +510,11 @@ impl Beneath {
         for start in starts {
             self.tracer(image, start);
         }
-        self.syscalls(image);
+        for one in &self.redirected {
+            for caller in &one.callers {
+                one.restore(image, *caller);
+            }
+        }
     }
 
     /// Makes a nop of the call of a tracer at the beginning of a function.
@@ -487,19 +532,18 @@ impl Beneath {
             patch(image, at, &NOP);
         }
     }
+}
 
-    /// Leads the call of JIFL's entry to the kernel's function.
-    fn syscalls(&self, image: &mut Image) {
-        let (Some(handler), Some(caller)) = (self.handler, self.caller) else {
-            return;
-        };
+impl Redirected {
+    /// Leads the calls of JIFL's functions in the caller to the kernel's function.
+    fn restore(&self, image: &mut Image, caller: u64) {
         let symbols = &image.symbols;
         let next = symbols.partition_point(|symbol| symbol.address <= caller);
         let end = symbols.get(next).map_or(caller, |symbol| symbol.address);
         for at in caller..end {
             let to = image.bytes(at).and_then(|bytes| target(at, bytes));
-            if to.is_some_and(|to| self.entries.contains(&to)) {
-                let offset = handler.wrapping_sub(at + CALL as u64) as u32;
+            if to.is_some_and(|to| self.leads_to.contains(&to)) {
+                let offset = self.callee.wrapping_sub(at + CALL as u64) as u32;
                 let [a, b, c, d] = offset.to_le_bytes();
                 patch(image, at, &[0xe8, a, b, c, d]);
             }
@@ -553,9 +597,12 @@ mod tests {
     const NAMES: &str = "\
         ffffffff81000000 T _stext\nffffffff81000000 T do_syscall_64\nffffffff81000040 T x64_sys_call\n\
         ffffffff81000060 T ftrace_caller\nffffffff81000080 T traced\nffffffff810000a0 T sealed\n\
-        ffffffff810000c0 T _etext\n\
+        ffffffff810000e0 T _etext\n\
         ffffffff81002000 R __start___ex_table\nffffffff8100200c R __stop___ex_table\n\
         ffffffffc0001000 t theirs\t[theirs]\nffffffffc0009000 t jifl_entry_stub\t[jifl]\n\
+        ffffffffc0009100 t jifl_flight_result\t[jifl]\n\
+        ffffffff810000c8 T syscall_exit_to_user_mode\n\
+        ffffffff810000d8 t syscall_exit_to_user_mode_prepare\n\
         0000000000000000 t hidden\n";
 
     /// Pages that are zeros where nothing was put.
@@ -607,6 +654,10 @@ mod tests {
         pages.put(CORE + 0xa0, &[0x66, 0x0f, 0x1f, 0x00]);
         pages.call(CORE + 0xa4, CORE + 0x60);
         pages.put(CORE + 0xa9, &[0xc3]);
+        pages.put(CORE + 0xc8, &[0x53]);
+        pages.call(CORE + 0xc9, 0xffff_ffff_c000_9100);
+        pages.put(CORE + 0xce, &[0x5b, 0xc3]);
+        pages.put(CORE + 0xd8, &[0xc3]);
         // theirs: a call of a tracer that has no name, and a jump whose displacement ends in zeros.
         pages.call(MODULE, 0xffff_ffff_c001_0000);
         pages.put(MODULE + 5, &[0xe9, 1, 0, 0, 0, 0x90, 0xc3]);
@@ -637,6 +688,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(targets(CORE), [Target::Direct(CORE + 0x40)]);
+        assert_eq!(targets(CORE + 0xc8), [Target::Direct(CORE + 0xd8)]);
         assert_eq!(targets(CORE + 0x80), []);
         assert_eq!(targets(CORE + 0xa0), []);
         assert_eq!(targets(MODULE), []);

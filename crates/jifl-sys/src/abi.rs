@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 27;
+pub const ABI_VERSION: u32 = 28;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -313,7 +313,7 @@ macro_rules! zeroed_integers {
         }
     )* };
 }
-zeroed_integers!(u8 u32 i32 u64);
+zeroed_integers!(u8 u16 u32 i32 u64);
 
 abi_struct! {
     /// `struct jifl_info`: the module that answers.

@@ -46,6 +46,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_flight", Flight::layout());
     layout("jifl_flight_head", FlightHead::layout());
     layout("jifl_flight_event", FlightEvent::layout());
+    layout("jifl_flight_image", FlightImage::layout());
     layout("jifl_flight_ring", FlightRing::layout());
     layout("jifl_flight_record", FlightRecord::layout());
     layout("jifl_stop", Stop::layout());
@@ -309,6 +310,11 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_GROUP_OTHER", GROUP_OTHER as u64),
         ("JIFL_GROUP_BUCKETS", GROUP_BUCKETS as u64),
         ("JIFL_GROUP_NEGATIVE", GROUP_NEGATIVE as u64),
+        ("JIFL_FLIGHT_FACTOR", FLIGHT_FACTOR),
+        ("JIFL_FLIGHT_IMAGES", FLIGHT_IMAGES as u64),
+        ("JIFL_FLIGHT_SOFTIRQ", FLIGHT_SOFTIRQ.into()),
+        ("JIFL_FLIGHT_IRQ", FLIGHT_IRQ.into()),
+        ("JIFL_FLIGHT_NMI", FLIGHT_NMI.into()),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -316,7 +322,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     }
     let ops = FlightOp::ALL.iter().map(|op| (op.name(), *op as u32));
     let stops = FlightStop::ALL.iter().map(|why| (why.name(), *why as u32));
-    for (name, value) in ops.chain(stops) {
+    let keys = FlightKey::ALL.iter().map(|key| (key.name(), *key as u32));
+    for (name, value) in ops.chain(stops).chain(keys) {
         facts.insert(format!("{name} {value}"));
         let _ = writeln!(c, "printf(\"{name} %d\\n\", {name});");
     }

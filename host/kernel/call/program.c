@@ -62,6 +62,7 @@ static const struct jifl_op_rule {
 	[JIFL_OP_BPF] = { .known = true, .effect = true },
 	[JIFL_OP_OBJECT] = { .known = true, .effect = true },
 	[JIFL_OP_ADD_UP] = { .known = true, .takes = 1, .sign = true, .effect = true },
+	[JIFL_OP_FLIGHT] = { .known = true, .effect = true },
 };
 
 /* The walk over one program. */
@@ -73,6 +74,7 @@ struct jifl_check {
 	u32 group, record;	/* bytes used so far */
 	u32 parts, fields;	/* GROUPs and OUTs so far */
 	u32 added;		/* bit n: an ADD_UP of the counter n has come */
+	bool wide;		/* some OUT is no number */
 	s8 wanted[JIFL_OPS_MAX + 1]; /* depth that a skip leads there with; -1: none does */
 };
 
@@ -104,6 +106,17 @@ static bool jifl_check_out(struct jifl_check *c, u32 bytes)
 	return jifl_check_room(&c->record, bytes, room, &c->fields, 64);
 }
 
+/* What OUT has written, numbers, goes to the flight recorder. */
+static bool jifl_check_flight(struct jifl_check *c)
+{
+	const bool fits = c->fields <= JIFL_FLIGHT_ARGS && !c->wide;
+
+	c->all->records = true;
+	c->record = 0;
+	c->fields = 0;
+	return fits;
+}
+
 static bool jifl_check_effect(struct jifl_check *c, const struct jifl_op *op)
 {
 	switch (op->code) {
@@ -125,15 +138,20 @@ static bool jifl_check_effect(struct jifl_check *c, const struct jifl_op *op)
 	case JIFL_OP_OUT:
 		return jifl_check_out(c, sizeof(u64));
 	case JIFL_OP_OUT_STACK:
+		c->wide = true;
 		return jifl_check_out(c, (1 + JIFL_FRAMES_MAX) * sizeof(u64));
 	case JIFL_OP_OUT_STR:
+		c->wide = true;
 		return op->arg && op->arg <= JIFL_STRING_MAX &&
 		       jifl_check_out(c, sizeof(u64) + round_up(op->arg, sizeof(u64)));
 	case JIFL_OP_RECORD:
 		c->all->records = true;
 		c->record = 0;
 		c->fields = 0;
+		c->wide = false;
 		return true;
+	case JIFL_OP_FLIGHT:
+		return jifl_check_flight(c);
 	case JIFL_OP_BPF:
 		return c->action->bpf >= 0;
 	case JIFL_OP_OBJECT:
@@ -173,6 +191,8 @@ static bool jifl_check_arguments(const struct jifl_check *c, const struct jifl_o
 	case JIFL_OP_GROUP_STR:
 	case JIFL_OP_OUT_STR:
 		return !op->imm;
+	case JIFL_OP_FLIGHT:
+		return op->arg < JIFL_FLIGHT_EVENTS_MAX && op->imm <= U32_MAX;
 	default:
 		return !op->arg && !op->imm;
 	}

@@ -202,7 +202,7 @@ static int jifl_control_replacement(struct jifl_file *f, void *arg)
 
 static int jifl_control_flight(struct jifl_file *f, void *arg)
 {
-	return jifl_flight_request(f, arg);
+	return jifl_flight_request(f, f->file, arg);
 }
 
 /* --- the device ------------------------------------------------------------------- */
@@ -332,6 +332,7 @@ static int jifl_control_open(struct inode *inode, struct file *file)
 	if (!f)
 		return -ENOMEM;
 	mutex_init(&f->lock);
+	f->file = file;
 	file->private_data = f;
 	return 0;
 }

@@ -14,6 +14,7 @@ struct jifl_session;
 struct jifl_file {
 	struct mutex lock;		/* outside jifl_session_mutex */
 	struct jifl_session *session;	/* running or ended; NULL: never had one */
+	struct file *file;		/* of which this is */
 };
 
 /* --- start.c --------------------------------------------------------------------------- */

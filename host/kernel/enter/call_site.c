@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Finds, redirects and restores the one call of x64_sys_call, in do_syscall_64.
+ * Finds, redirects and restores direct calls in the kernel's own text; first of all the one call of
+ * x64_sys_call, in do_syscall_64. The flight recorder has others (flight/calls.c).
  *
  * In all known kernels do_syscall_64 has exactly one direct call of x64_sys_call, and no other code
  * refers to that function. The call's target is the function. If the kernel counts calls in the
@@ -24,12 +25,10 @@
 #include "../compat/ksym.h"
 #include "call_site.h"
 
-static struct {
-	u8 *call;		/* the instruction; NULL: not found */
-	unsigned long target;	/* of the kernel's own call */
-	unsigned long function;	/* x64_sys_call */
-	struct mutex *text_mutex;
-} site;
+struct jifl_call_site jifl_call_site;
+
+static unsigned long sys_call;		/* x64_sys_call */
+static struct mutex *text_mutex_found;
 
 static unsigned long target_of(const u8 *call)
 {
@@ -39,19 +38,20 @@ static unsigned long target_of(const u8 *call)
 	return (unsigned long)call + CALL_INSN_SIZE + rel;
 }
 
-/* True for x64_sys_call and for the padding before it. */
-static bool is_own_target(unsigned long target)
+/* True for the function and for the padding before it. */
+static bool is_target(unsigned long target, unsigned long function)
 {
 	unsigned long padding = 0;
 
 #ifdef CONFIG_FUNCTION_PADDING_BYTES
 	padding = CONFIG_FUNCTION_PADDING_BYTES;
 #endif
-	return target <= site.function && target >= site.function - padding;
+	return target <= function && target >= function - padding;
 }
 
-/* Looks at each instruction from start to end. Returns the number of calls of x64_sys_call. */
-static unsigned int find_calls(unsigned long start, unsigned long end)
+/* Looks at each instruction from start to end. Returns the number of calls of the function. */
+static unsigned int find_calls(unsigned long start, unsigned long end, unsigned long function,
+			       struct jifl_call_site *site)
 {
 	unsigned long cookie = jifl_host_lock();
 	unsigned int n = 0;
@@ -62,13 +62,25 @@ static unsigned int find_calls(unsigned long start, unsigned long end)
 		const u8 *insn = (const u8 *)at;
 
 		if (len == CALL_INSN_SIZE && *insn == CALL_INSN_OPCODE &&
-		    is_own_target(target_of(insn))) {
-			site.call = (u8 *)at;
+		    is_target(target_of(insn), function)) {
+			site->call = (u8 *)at;
+			site->target = target_of(insn);
 			n++;
 		}
 		at += len ?: 1;
 	}
 	jifl_host_unlock(cookie);
+	return n;
+}
+
+unsigned int jifl_call_site_find(struct jifl_call_site *site, unsigned long caller,
+				 unsigned long function)
+{
+	unsigned int n;
+
+	mutex_lock(text_mutex_found);
+	n = find_calls(caller, jifl_ksym_end(caller), function, site);
+	mutex_unlock(text_mutex_found);
 	return n;
 }
 
@@ -86,20 +98,16 @@ int jifl_call_site_init(void)
 	unsigned long caller = jifl_ksym("do_syscall_64");
 	unsigned int n;
 
-	site.function = jifl_ksym("x64_sys_call");
-	site.text_mutex = (struct mutex *)jifl_ksym("text_mutex");
-	if (!caller || !site.text_mutex || !site.function || !jifl_compat_poke_works()) {
+	sys_call = jifl_ksym("x64_sys_call");
+	text_mutex_found = (struct mutex *)jifl_ksym("text_mutex");
+	if (!caller || !text_mutex_found || !sys_call || !jifl_compat_poke_works()) {
 		pr_err("no %s: use a kernel that has it\n", !caller ? "do_syscall_64" :
-		       !site.function ? "x64_sys_call" :
-		       !site.text_mutex ? "text_mutex" : "text_poke_bp or smp_text_poke_single");
+		       !sys_call ? "x64_sys_call" :
+		       !text_mutex_found ? "text_mutex" : "text_poke_bp or smp_text_poke_single");
 		return -EOPNOTSUPP;
 	}
 
-	mutex_lock(site.text_mutex);
-	n = find_calls(caller, jifl_ksym_end(caller));
-	if (n == 1)
-		site.target = target_of(site.call);
-	mutex_unlock(site.text_mutex);
+	n = jifl_call_site_find(&jifl_call_site, caller, sys_call);
 	if (n == 1)
 		return 0;
 	pr_err("do_syscall_64 has %u calls of x64_sys_call instead of one: remove who redirects it, or use another kernel\n",
@@ -107,57 +115,46 @@ int jifl_call_site_init(void)
 	return -EOPNOTSUPP;
 }
 
-unsigned long jifl_call_site_target(void)
-{
-	return site.target;
-}
-
 unsigned long jifl_call_site_function(void)
 {
-	return site.function;
+	return sys_call;
 }
 
 /* Says in the log what stands in the call's place. */
-static void tell_owner(void)
+static void tell_owner(const struct jifl_call_site *site)
 {
-	char name[KSYM_SYMBOL_LEN] = "a breakpoint or another instruction";
+	char name[KSYM_SYMBOL_LEN] = "a breakpoint or another instruction", own[KSYM_SYMBOL_LEN];
 
-	if (*site.call == CALL_INSN_OPCODE || *site.call == JMP32_INSN_OPCODE)
-		name_of(target_of(site.call), name);
-	pr_err("the call of x64_sys_call is taken by %s: remove that first\n", name);
+	if (*site->call == CALL_INSN_OPCODE || *site->call == JMP32_INSN_OPCODE)
+		name_of(target_of(site->call), name);
+	name_of(site == &jifl_call_site ? sys_call : site->target, own);
+	pr_err("the call of %.*s is taken by %s: remove that first\n",
+	       (int)strcspn(own, "+"), own, name);
 }
 
-/* Under text_mutex. 0; -EBUSY after a line in the log; -EIO. */
-static int change(unsigned long from, unsigned long to)
+/* Under text_mutex. */
+static int change(const struct jifl_call_site *site, unsigned long from, unsigned long to)
 {
 	u8 insn[CALL_INSN_SIZE] = { CALL_INSN_OPCODE };
-	s32 rel = (s32)(to - (unsigned long)site.call - CALL_INSN_SIZE);
+	s32 rel = (s32)(to - (unsigned long)site->call - CALL_INSN_SIZE);
 
-	if (*site.call != CALL_INSN_OPCODE || target_of(site.call) != from) {
-		tell_owner();
+	if (*site->call != CALL_INSN_OPCODE || target_of(site->call) != from) {
+		tell_owner(site);
 		return -EBUSY;
 	}
+	if (from == to)
+		return 0;
 	memcpy(insn + 1, &rel, sizeof(rel));
-	jifl_compat_poke(site.call, insn, sizeof(insn));
-	return memcmp(site.call, insn, sizeof(insn)) ? -EIO : 0;
+	jifl_compat_poke(site->call, insn, sizeof(insn));
+	return memcmp(site->call, insn, sizeof(insn)) ? -EIO : 0;
 }
 
-int jifl_call_site_redirect(unsigned long stub)
+int jifl_call_site_change(const struct jifl_call_site *site, unsigned long from, unsigned long to)
 {
 	int err;
 
-	mutex_lock(site.text_mutex);
-	err = change(site.target, stub);
-	mutex_unlock(site.text_mutex);
-	return err;
-}
-
-int jifl_call_site_restore(unsigned long stub)
-{
-	int err;
-
-	mutex_lock(site.text_mutex);
-	err = change(stub, site.target);
-	mutex_unlock(site.text_mutex);
+	mutex_lock(text_mutex_found);
+	err = change(site, from, to);
+	mutex_unlock(text_mutex_found);
 	return err;
 }

@@ -3,15 +3,19 @@
  * The way in of system calls: do_syscall_64 calls jifl_entry_stub instead of x64_sys_call
  * (call_site.c), and the stub looks the number up in a table. The last jump is chain.c's.
  *
+ * A front may stand before that: a function of the module's that the call leads to instead, and
+ * that ends with a jump to where the call would have led (static call jifl_entry_next). The flight
+ * recorder has one.
+ *
  * The door depends neither on kernel.ftrace_enabled nor on the switch of kprobes. Tracers, probes
  * and livepatches of x64_sys_call keep working: calls that pass go through them.
  *
  * No task is inside a stub when the module is removed:
  *
- * 1. A task enters a stub only by the call in do_syscall_64. jifl_entry_detach restores the
- *    kernel's own call. When jifl_compat_poke returns, no CPU executes the redirected call any
- *    more.
- * 2. Stubs and the code they call do not sleep. A task that was in a stub at that moment is
+ * 1. A task enters a front or a stub only by the call in do_syscall_64, or a stub by the jump of a
+ *    front. jifl_entry_detach restores the kernel's own call, or has the jump lead to where that
+ *    leads. When jifl_compat_poke returns, no CPU executes the redirected call or jump any more.
+ * 2. Stubs, fronts and the code they call do not sleep. A task that was in a stub at that moment is
  *    running, or was preempted there. jifl_entry_exit waits for synchronize_rcu_tasks. Then each
  *    such task has slept or has been in user mode, so it has left the stub.
  * 3. Between detach and exit a task may still be in the stub. The table is empty then, because all
@@ -64,6 +68,8 @@ void jifl_entry_unlock(unsigned long flags)
 static struct {
 	struct mutex lock;		/* what follows */
 	unsigned int users;
+	unsigned long front;		/* 0: none */
+	unsigned long leads_to;		/* where the call leads now */
 } attach = {
 	.lock = __MUTEX_INITIALIZER(attach.lock),
 };
@@ -79,13 +85,15 @@ static long proto_sys_call(const struct pt_regs *regs, unsigned int nr)
 
 /* The way of calls that pass: stubs.S jumps to the target of the kernel's own call. */
 DEFINE_STATIC_CALL(jifl_entry_pass, proto_sys_call);
+/* The way of calls behind a front. */
+DEFINE_STATIC_CALL(jifl_entry_next, proto_sys_call);
 /* The way of calls that the stub has counted: to x64_sys_call itself. */
 DEFINE_STATIC_CALL(jifl_entry_resume, proto_sys_call);
 
 static int choose_stub(void)
 {
 	stub = (unsigned long)jifl_entry_stub;
-	if (jifl_call_site_target() == jifl_call_site_function())
+	if (jifl_call_site.target == jifl_call_site_function())
 		return 0;
 #ifdef JIFL_CALLS_MAY_BE_COUNTED
 	stub = (unsigned long)jifl_entry_stub_counts;
@@ -109,7 +117,9 @@ int jifl_entry_init(void)
 	err = jifl_call_site_init() ?: choose_stub();
 	if (err)
 		return err;
-	static_call_update(jifl_entry_pass, (void *)jifl_call_site_target());
+	attach.leads_to = jifl_call_site.target;
+	static_call_update(jifl_entry_pass, (void *)jifl_call_site.target);
+	static_call_update(jifl_entry_next, (void *)jifl_call_site.target);
 	static_call_update(jifl_entry_resume, (void *)jifl_call_site_function());
 	jifl_chain_init();
 	return 0;
@@ -118,7 +128,7 @@ int jifl_entry_init(void)
 /* Step 2 in the head of this file. */
 void jifl_entry_exit(void)
 {
-	WARN_ON(attach.users);
+	WARN_ON(attach.users || attach.front);
 	WARN_ON(memchr_inv(jifl_entry_targets, 0, sizeof(jifl_entry_targets)));
 	synchronize_rcu_tasks();
 	jifl_chain_exit();
@@ -134,13 +144,55 @@ static void keep_module(const char *why)
 	pr_err("the call of x64_sys_call %s: the module stays until the next boot\n", why);
 }
 
+/* Where fronts lead. Under attach.lock. */
+static unsigned long lead_fronts(bool to_stub)
+{
+	const unsigned long next = to_stub ? stub : jifl_call_site.target;
+
+	static_call_update(jifl_entry_next, (void *)next);
+	return next;
+}
+
+/*
+ * Has the call lead by way of this front, 0: none, and to the stub or not. Where a front stays, the
+ * call stays as it is. It is looked at all the same if the stub is wanted: no call comes there if
+ * somebody else has taken it from the front. Under attach.lock.
+ */
+static int lead(unsigned long front, bool to_stub)
+{
+	/* First of all: fronts that are left last, and those that come, find their way. */
+	const unsigned long next = lead_fronts(to_stub), to = front ?: next;
+	int err = 0;
+
+	if (to != attach.leads_to || to_stub)
+		err = jifl_call_site_change(&jifl_call_site, attach.leads_to, to);
+	if (err)
+		lead_fronts(attach.users);
+	else
+		attach.leads_to = to;
+	return err;
+}
+
+/* The same, towards where it has led before. If that fails the module stays. */
+static int lead_back(unsigned long front, bool to_stub)
+{
+	const int err = lead(front, to_stub);
+
+	if (!err)
+		return 0;
+	/* So that the next change finds that it does not lead there. */
+	attach.leads_to = jifl_call_site.target;
+	keep_module(err == -EBUSY ? "was redirected while a session ran" : "could not be written");
+	return err;
+}
+
 int jifl_entry_attach(void)
 {
 	int err = 0;
 
 	mutex_lock(&attach.lock);
 	if (!attach.users) {
-		err = JIFL_TRY(jifl_call_site_redirect(stub));
+		err = JIFL_TRY(lead(attach.front, true));
 		if (err == -EIO)
 			keep_module("could not be written");
 	}
@@ -155,17 +207,39 @@ int jifl_entry_attach(void)
 
 void jifl_entry_detach(void)
 {
-	int err;
-
 	mutex_lock(&attach.lock);
 	if (!WARN_ON(!attach.users) && !--attach.users) {
 		jifl_chain_stop();
-		err = jifl_call_site_restore(stub);
-		if (err)
-			keep_module(err == -EBUSY ? "was redirected while a session ran" :
-				    "could not be written");
+		lead_back(attach.front, false);
 	}
 	mutex_unlock(&attach.lock);
+}
+
+int jifl_entry_set_front(void *function)
+{
+	int err;
+
+	mutex_lock(&attach.lock);
+	err = JIFL_TRY(lead((unsigned long)function, attach.users));
+	if (!err)
+		attach.front = (unsigned long)function;
+	else if (err == -EIO)
+		keep_module("could not be written");
+	mutex_unlock(&attach.lock);
+	return err;
+}
+
+int jifl_entry_drop_front(void)
+{
+	int err = 0;
+
+	mutex_lock(&attach.lock);
+	if (attach.front) {
+		err = lead_back(0, attach.users);
+		attach.front = 0;
+	}
+	mutex_unlock(&attach.lock);
+	return err;
 }
 
 /* --- the kind of targets ------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The events of the flight recorder: tracepoints of the kernel, and what is recorded of each.
+ * System calls come by another way where there is one (calls.c).
  *
  * A hook runs in the context of its tracepoint, and gets what that has behind `data`. It may be
  * preempted where the kernel allows that (compat/tracepoint.h), but not while it writes. It reads
@@ -31,7 +32,11 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "../compat/exceptions.h"
+#include "../compat/tracepoint.h"
+#include "../store/flight.h"
+#include "calls.h"
 #include "flight.h"
+#include "trigger.h"
 
 /*
  * X(number, hook, tracepoint, name, group, fields): numbers are those of this module alone, names
@@ -74,10 +79,19 @@ enum {
 	JIFL_FLIGHT_NR_EVENTS,
 };
 static_assert(JIFL_FLIGHT_NR_EVENTS <= JIFL_FLIGHT_EVENTS_MAX);
+static_assert(JIFL_FLIGHT_EVENT_enter == JIFL_FLIGHT_ENTER);
+static_assert(JIFL_FLIGHT_EVENT_exit == JIFL_FLIGHT_EXIT);
+
+static __always_inline void jifl_flight_say_event(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e)
+{
+	jifl_compat_hook_begin();
+	jifl_flight_tell(jifl_flight_context(preempt_count()), event, a, b, c, d, e);
+	jifl_compat_hook_end();
+}
 
 #define jifl_flight_say(name, a, b, c, d, e) \
-	jifl_flight_write(JIFL_FLIGHT_EVENT_##name, (u64)(a), (u64)(b), (u64)(c), (u64)(d), \
-			  (u64)(e))
+	jifl_flight_say_event(JIFL_FLIGHT_EVENT_##name, (u64)(a), (u64)(b), (u64)(c), (u64)(d), \
+			      (u64)(e))
 
 /* A word of a string that has so many bytes, which may lack an end. */
 static __always_inline u64 jifl_flight_word(const char *string, u32 at)
@@ -98,10 +112,10 @@ static void jifl_flight_text(u32 event, const char *text, size_t len)
 	u64 words[JIFL_FLIGHT_ARGS] = {};
 
 	memcpy(words, text, min(len, sizeof(words)));
-	jifl_flight_write(event, words[0], words[1], words[2], words[3], words[4]);
+	jifl_flight_say_event(event, words[0], words[1], words[2], words[3], words[4]);
 }
 
-/* --- sys ------------------------------------------------------------------------------------ */
+/* --- sys: where calls.c does not do it ------------------------------------------------------- */
 
 static u32 jifl_flight_call(struct pt_regs *regs)
 {
@@ -121,9 +135,6 @@ static void jifl_flight_on_enter(void *data, struct pt_regs *regs, long id)
 static void jifl_flight_on_exit(void *data, struct pt_regs *regs, long ret)
 {
 	jifl_flight_say(exit, jifl_flight_call(regs), ret, 0, 0, 0);
-	if (unlikely(jifl_flight_state.stop_errno && ret == jifl_flight_state.stop_errno))
-		jifl_flight_trip(JIFL_FLIGHT_AT_ERRNO, JIFL_FLIGHT_EVENT_exit,
-				 jifl_flight_state.after);
 }
 
 /* --- sched, proc ---------------------------------------------------------------------------- */
@@ -277,6 +288,28 @@ static void jifl_flight_on_log(void *data, const char *text, size_t len)
 	jifl_flight_text(JIFL_FLIGHT_EVENT_log, text, len);
 }
 
+/* --- programs of places ----------------------------------------------------------------------- */
+
+void (*jifl_flight_program)(u32 event, u32 recording, const u64 args[JIFL_FLIGHT_ARGS],
+			    unsigned int count) __ro_after_init;
+
+/* Of the events of programs: those that are recorded now. */
+static u64 jifl_flight_of_programs;
+u32 jifl_flight_recording;
+
+/*
+ * Interrupts are off. The program may be of a recording that has ended: then its number differs. If
+ * it has compared that before the next one began, jifl_flight_listen waits for it there (RCU).
+ */
+static void jifl_flight_on_program(u32 event, u32 recording, const u64 args[JIFL_FLIGHT_ARGS],
+				   unsigned int count)
+{
+	if (READ_ONCE(jifl_flight_recording) == recording &&
+	    READ_ONCE(jifl_flight_of_programs) >> event & 1)
+		jifl_flight_tell(jifl_flight_context(count), event, args[0], args[1], args[2],
+				 args[3], args[4]);
+}
+
 /* --- the table ------------------------------------------------------------------------------ */
 
 static const struct jifl_flight_event jifl_flight_table[JIFL_FLIGHT_NR_EVENTS] = {
@@ -316,6 +349,8 @@ static struct jifl_flight_hook {
 	const char *tracepoint;
 	void *fn;
 	struct tracepoint *tp;		/* NULL: the kernel has none */
+	int (*set)(bool listens);	/* instead of the tracepoint; NULL: none */
+	bool is_set;			/* that way is used now */
 	bool listens;			/* under the lock of request.c */
 } jifl_flight_hooks[JIFL_FLIGHT_NR_EVENTS] = {
 #define JIFL_FLIGHT_HOOK(number_, name_, tracepoint_, ...) \
@@ -327,12 +362,18 @@ int jifl_flight_find_events(void)
 {
 	u32 i;
 
+	jifl_flight_program = jifl_flight_on_program;
 	if (JIFL_FLIGHT_OLD_OOM)
 		jifl_flight_hooks[JIFL_FLIGHT_EVENT_oom].fn = jifl_flight_on_oom_pid;
 	if (JIFL_FLIGHT_EXIT_OF_GROUP)
 		jifl_flight_hooks[JIFL_FLIGHT_EVENT_exit_task].fn = jifl_flight_on_exit_task_group;
 	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
 		jifl_flight_hooks[i].tp = jifl_compat_tracepoint(jifl_flight_hooks[i].tracepoint);
+	jifl_flight_find_calls();
+	if (jifl_flight_has_calls()) {
+		jifl_flight_hooks[JIFL_FLIGHT_ENTER].set = jifl_flight_set_enters;
+		jifl_flight_hooks[JIFL_FLIGHT_EXIT].set = jifl_flight_set_results;
+	}
 	return 0;
 }
 
@@ -342,9 +383,21 @@ const struct jifl_flight_event *jifl_flight_events(u32 *n)
 	return jifl_flight_table;
 }
 
-bool jifl_flight_has_results(u64 mask)
+static int jifl_flight_begin(struct jifl_flight_hook *hook)
 {
-	return mask >> JIFL_FLIGHT_EVENT_exit & 1;
+	int ret = hook->set ? hook->set(true) : -EBUSY;
+
+	hook->is_set = !ret;
+	/* Somebody else has the call: the tracepoint has to do. */
+	if (ret == -EBUSY && hook->tp)
+		ret = JIFL_TRY(tracepoint_probe_register(hook->tp, hook->fn, NULL));
+	return ret;
+}
+
+static int jifl_flight_cease(struct jifl_flight_hook *hook)
+{
+	return hook->is_set ? hook->set(false) :
+			      tracepoint_probe_unregister(hook->tp, hook->fn, NULL);
 }
 
 static int jifl_flight_set(struct jifl_flight_hook *hook, bool listens)
@@ -353,18 +406,16 @@ static int jifl_flight_set(struct jifl_flight_hook *hook, bool listens)
 
 	if (hook->listens == listens)
 		return 0;
-	if (listens)
-		ret = JIFL_TRY(tracepoint_probe_register(hook->tp, hook->fn, NULL));
-	else
-		ret = tracepoint_probe_unregister(hook->tp, hook->fn, NULL);
+	ret = listens ? jifl_flight_begin(hook) : jifl_flight_cease(hook);
 	if (!ret)
 		hook->listens = listens;
 	return ret;
 }
 
-int jifl_flight_listen(u64 *mask)
+int jifl_flight_listen(u64 *mask, u32 nmore)
 {
-	u64 wanted = *mask;
+	const u64 more = ((1ull << nmore) - 1) << JIFL_FLIGHT_NR_EVENTS;
+	const u64 wanted = *mask & ~jifl_flight_lost_calls();
 	int ret = 0;
 	u32 i;
 
@@ -372,7 +423,7 @@ int jifl_flight_listen(u64 *mask)
 	for (i = 0; i < JIFL_FLIGHT_NR_EVENTS && !ret; i++) {
 		struct jifl_flight_hook *hook = &jifl_flight_hooks[i];
 
-		if (!hook->tp)
+		if (!hook->tp && !hook->set)
 			continue;
 		ret = jifl_flight_set(hook, wanted >> i & 1);
 		if (hook->listens)
@@ -381,9 +432,11 @@ int jifl_flight_listen(u64 *mask)
 	if (ret) {
 		*mask = 0;
 		for (i = 0; i < JIFL_FLIGHT_NR_EVENTS; i++)
-			if (jifl_flight_hooks[i].tp)
+			if (jifl_flight_hooks[i].listens)
 				jifl_flight_set(&jifl_flight_hooks[i], false);
 	}
+	*mask |= ret ? 0 : wanted & more;
+	WRITE_ONCE(jifl_flight_of_programs, *mask & more);
 	/* Those that do not listen any more do not run any more. */
 	tracepoint_synchronize_unregister();
 	return ret;

@@ -7,6 +7,7 @@
 #include <linux/types.h>
 #include "../../../include/uapi/jifl.h"
 
+struct file;
 struct jifl_file;
 
 /* Memory that a recording is in. */
@@ -18,14 +19,9 @@ struct jifl_region {
 	bool requested;			/* it is this module's among the machine's resources */
 };
 
-/* What events ask on their way. It is written seldom. */
-struct jifl_flight_state {
-	u64 stop_mask;			/* these events stop it */
-	s64 stop_errno;			/* a system call with this result does; 0: none */
-	u64 after;			/* ticks that are recorded after that */
-	struct jifl_flight_head *head;
-};
-extern struct jifl_flight_state jifl_flight_state __read_mostly;
+/* Events of which others know: numbers in the table of event.c. */
+#define JIFL_FLIGHT_ENTER	0
+#define JIFL_FLIGHT_EXIT	1
 
 /* --- region.c: the memory ------------------------------------------------------------------- */
 
@@ -50,38 +46,45 @@ void jifl_region_flush(const struct jifl_region *region);
 /* Undoes that. Sleeps. */
 void jifl_region_leave(struct jifl_region *region);
 
-/* --- write.c: records --------------------------------------------------------------------- */
+/* --- image.c: where code lies --------------------------------------------------------------- */
 
-/* Leads CPUs to the region's rings; NULL: away. Nobody records. Sleeps. */
-void jifl_flight_lead(const struct jifl_region *region);
+/* Fills the region's table of images, and keeps it up to date until the second. Sleep. */
+void jifl_flight_map(const struct jifl_region *region);
+void jifl_flight_unmap(void);
+/* At load, at the end. The first: 0. Sleep. */
+int jifl_flight_map_init(void);
+void jifl_flight_map_exit(void);
+
+/* --- write.c: where records go; write.h writes them ----------------------------------------- */
+
 /*
- * Records that event. Context: any, preemption off; a region is there until the event's hook is
- * gone.
+ * Leads CPUs to the region's rings. NULL: away, and nobody writes to the region any more when this
+ * returns. Nobody is led by events yet, or any more. Sleeps.
  */
-void jifl_flight_write(u32 event, u64 a, u64 b, u64 c, u64 d, u64 e);
-/* It is to stop, for this reason, so many ticks from now. Any context. */
-void jifl_flight_trip(enum jifl_flight_stop why, u32 event, u64 after);
+void jifl_flight_lead(const struct jifl_region *region);
+/* Is any CPU led there? Any context. */
+bool jifl_flight_leads_to(const struct jifl_region *region);
 
 /* --- event.c: what is recorded --------------------------------------------------------------- */
 
-/* Finds the tracepoints of events. 0. At load. */
+/* Finds the tracepoints of events, and the calls of system calls. 0. At load. */
 int jifl_flight_find_events(void);
 /* The events, and how many there are. */
 const struct jifl_flight_event *jifl_flight_events(u32 *n);
-/* Are the results of system calls among these? */
-bool jifl_flight_has_results(u64 mask);
 /*
- * From now on these events are recorded, by number, as far as the kernel has them. Those: *mask. 0,
- * or what registering said; then none is. Sleeps.
+ * From now on these events are recorded, by number, as far as the kernel has them. Those: *mask.
+ * nmore: events of programs behind them. 0, or what registering said; then none is. Sleeps.
  */
-int jifl_flight_listen(u64 *mask);
+int jifl_flight_listen(u64 *mask, u32 nmore);
+/* Which recording runs, or ran last: from 1 on. Written by request.c, under its lock. */
+extern u32 jifl_flight_recording;
 
 /* --- request.c: who asks --------------------------------------------------------------------- */
 
 int jifl_flight_init(void);
 void jifl_flight_exit(void);
-/* JIFL_IOC_FLIGHT; owner: the file. Sleeps. */
-int jifl_flight_request(const void *owner, struct jifl_flight *req);
+/* JIFL_IOC_FLIGHT; owner: the file, which `file` has opened. Sleeps. */
+int jifl_flight_request(const void *owner, struct file *file, struct jifl_flight *req);
 /* The file is closed. Sleeps. */
 void jifl_flight_closes(const void *owner);
 

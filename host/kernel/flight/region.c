@@ -172,9 +172,12 @@ static size_t jifl_region_lay_out(struct jifl_flight_head *head, u32 record_coun
 	head->nevents = nevents;
 	head->record_count = record_count;
 	head->stop_at = U64_MAX;
+	head->nimages = JIFL_FLIGHT_IMAGES;
 	head->events_at = JIFL_FLIGHT_PAGE;
-	head->rings_at = head->events_at +
-			 PAGE_ALIGN(nevents * sizeof(struct jifl_flight_event));
+	head->images_at = head->events_at +
+			  PAGE_ALIGN(JIFL_FLIGHT_EVENTS_MAX * sizeof(struct jifl_flight_event));
+	head->rings_at = head->images_at +
+			 PAGE_ALIGN(head->nimages * sizeof(struct jifl_flight_image));
 	head->pages_at = head->rings_at + PAGE_ALIGN(ncpus * sizeof(struct jifl_flight_ring));
 	/* The table has itself, too: a page of it for 511 others is more than enough. */
 	pages = (head->pages_at + bytes) / JIFL_FLIGHT_PAGE;

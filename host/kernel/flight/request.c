@@ -3,18 +3,24 @@
  * JIFL_IOC_FLIGHT: begins, reads and ends the recording, of which there is one. It belongs to the
  * module; without `keep` it ends with the file that has begun it.
  *
- * 1. Events come when the rings are there, and go before these. tracepoint_synchronize_unregister
- *    waits for each hook that runs. So nobody writes to memory that is given back.
- * 2. A reader copies memory that is being written: records tell whether they are whole (write.c).
+ * 1. Events come when the rings are there, and go before these. Nobody writes to memory that is
+ *    given back (write.h, 5).
+ * 2. A reader copies memory that is being written: records tell whether they are whole (write.h).
  * 3. At a panic the recording goes on. If the kernel comes to its notifiers the head says that
  *    there was one. With a crash kernel it mostly does not: that is started before them.
  * 4. Reading may wait for memory of the caller's. Who closes another file does not wait for that.
+ * 5. An event of programs is added first, because programs have its number, and is not recorded
+ *    yet. Then its session begins, then its file is held, and from then on it is recorded. If one
+ *    of these fails, nothing has to be taken back: an event that nobody records stays in the table,
+ *    and the same one is found there. If another recording has begun meanwhile, its number differs:
+ *    the file is not held, and programs write nothing to that recording (event.c).
  *
  * Context: process, under jifl_flight_mutex; sleeps.
  */
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/panic_notifier.h>
@@ -24,7 +30,6 @@
 #include <linux/string.h>
 #include <linux/time64.h>
 #include <linux/uaccess.h>
-#include <asm/tsc.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -32,6 +37,7 @@
 #include "../session/audit.h"
 #include "../session/require.h"
 #include "flight.h"
+#include "trigger.h"
 
 #define JIFL_FLIGHT_LEAST	64
 #define JIFL_FLIGHT_MOST	(1u << 24)
@@ -42,15 +48,14 @@
 static DEFINE_MUTEX(jifl_flight_mutex);
 static struct jifl_region jifl_flight_region;
 static const void *jifl_flight_owner;	/* NULL: it is kept */
+/* The head, while the recording is whole: what a panic looks at. */
+static struct jifl_flight_head *jifl_flight_alive;
+static u32 jifl_flight_nmore;		/* events of programs */
+static struct file *jifl_flight_held[JIFL_FLIGHT_HOLDS];
 
 static struct jifl_flight_head *jifl_flight_head(void)
 {
 	return jifl_flight_region.base;
-}
-
-static u64 jifl_flight_ticks(u64 ns)
-{
-	return mul_u64_u64_div_u64(ns, tsc_khz, NSEC_PER_MSEC);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
@@ -58,10 +63,22 @@ static u64 jifl_flight_ticks(u64 ns)
 static void jifl_flight_end(void)
 {
 	u64 nothing = 0;
+	u32 i;
 
-	jifl_flight_listen(&nothing);
+	WRITE_ONCE(jifl_flight_alive, NULL);
+	jifl_flight_listen(&nothing, 0);
 	jifl_flight_lead(NULL);
-	jifl_flight_state = (struct jifl_flight_state){};
+	jifl_flight_aim_away();
+	jifl_flight_unmap();
+	/* The last reference may be let go here: then the file is closed later, by this task. */
+	for (i = 0; i < JIFL_FLIGHT_HOLDS && jifl_flight_held[i]; i++) {
+		fput(jifl_flight_held[i]);
+		jifl_flight_held[i] = NULL;
+	}
+	jifl_flight_nmore = 0;
+	/* Writes to memory that was given back mostly do no harm that anybody sees at once. */
+	if (jifl_flight_leads_to(&jifl_flight_region))
+		pr_err("a processor still has the rings of a recording that ends\n");
 	jifl_region_close(&jifl_flight_region);
 	WRITE_ONCE(jifl_flight_owner, NULL);
 }
@@ -73,18 +90,51 @@ static void jifl_flight_end_told(void)
 		current->comm);
 }
 
+/* Events without which it cannot stop at what it is to stop at. */
+static u64 jifl_flight_needs(const struct jifl_flight *req)
+{
+	u64 mask = req->stop_mask;
+
+	if (req->stop_errno)
+		mask |= 1ull << JIFL_FLIGHT_EXIT;
+	if (req->slow_ns)
+		mask |= 1ull << req->slow_from | 1ull << req->slow_to;
+	return mask;
+}
+
 static bool jifl_flight_may_start(const struct jifl_flight *req)
 {
 	return req->record_count >= JIFL_FLIGHT_LEAST && req->record_count <= JIFL_FLIGHT_MOST &&
 	       is_power_of_2(req->record_count) && req->keep <= 1 && req->stop_errno <= 0 &&
-	       req->after_ns <= JIFL_FLIGHT_AFTER_MOST;
+	       req->after_ns <= JIFL_FLIGHT_AFTER_MOST &&
+	       req->slow_ns <= JIFL_FLIGHT_AFTER_MOST &&
+	       req->slow_from < JIFL_FLIGHT_EVENTS_MAX && req->slow_to < JIFL_FLIGHT_EVENTS_MAX &&
+	       req->slow_from_key <= JIFL_FLIGHT_KEY_CPU && req->slow_to_key <= JIFL_FLIGHT_KEY_CPU;
+}
+
+/* Opens the region, with all that is written to it before there are records. */
+static int jifl_flight_open(struct jifl_flight *req)
+{
+	const struct jifl_flight_event *events;
+	u32 nevents;
+	int ret;
+
+	events = jifl_flight_events(&nevents);
+	ret = jifl_region_open(&jifl_flight_region, req->memory, req->record_count, events,
+			       nevents);
+	if (ret)
+		return ret;
+	ret = jifl_flight_aim(jifl_flight_head(), req);
+	if (ret)
+		jifl_region_close(&jifl_flight_region);
+	else
+		jifl_flight_map(&jifl_flight_region);
+	return ret;
 }
 
 static int jifl_flight_start(const void *owner, struct jifl_flight *req)
 {
-	const struct jifl_flight_event *events;
 	struct jifl_flight_head *head;
-	u32 nevents;
 	int ret;
 
 	if (!jifl_flight_may_start(req))
@@ -93,33 +143,27 @@ static int jifl_flight_start(const void *owner, struct jifl_flight *req)
 		return -EBUSY;
 	if (!jifl_moment_is_steady())
 		return -ENODEV;
-	events = jifl_flight_events(&nevents);
-	ret = jifl_region_open(&jifl_flight_region, req->memory, req->record_count, events,
-			       nevents);
+	ret = jifl_flight_open(req);
 	if (ret)
 		return ret;
 	head = jifl_flight_head();
-	jifl_flight_state = (struct jifl_flight_state){
-		.stop_mask = req->stop_mask,
-		.stop_errno = req->stop_errno,
-		.after = jifl_flight_ticks(req->after_ns),
-		.head = head,
-	};
+	WRITE_ONCE(jifl_flight_recording, jifl_flight_recording + 1);
 	jifl_flight_lead(&jifl_flight_region);
 	WRITE_ONCE(jifl_flight_owner, req->keep ? NULL : owner);
 	/* From here on it can be found. */
 	memcpy(head->magic, JIFL_FLIGHT_MAGIC, sizeof(head->magic));
-	ret = jifl_flight_listen(&req->mask);
+	ret = jifl_flight_listen(&req->mask, 0);
 	/* What it is to stop at has to be among them. */
-	if (!ret && (!req->mask || req->stop_mask & ~req->mask ||
-		     (req->stop_errno && !jifl_flight_has_results(req->mask))))
+	if (!ret && (!req->mask || jifl_flight_needs(req) & ~req->mask))
 		ret = -EINVAL;
 	if (ret) {
 		jifl_flight_end();
 		return ret;
 	}
+	jifl_flight_aim_resume();
 	head->mask = req->mask;
 	jifl_region_flush_head(head);
+	WRITE_ONCE(jifl_flight_alive, head);
 	pr_info("flight recording started: by pid %d comm %s, %u records for each CPU%s\n",
 		task_tgid_nr(current), current->comm, req->record_count,
 		req->keep ? ", kept" : "");
@@ -166,8 +210,11 @@ static int jifl_flight_tell_events(struct jifl_flight *req)
 
 static int jifl_flight_set_mask(struct jifl_flight *req)
 {
-	int ret = jifl_flight_listen(&req->mask);
+	int ret;
 
+	jifl_flight_aim_pause();
+	ret = jifl_flight_listen(&req->mask, jifl_flight_nmore);
+	jifl_flight_aim_resume();
 	jifl_flight_head()->mask = req->mask;
 	jifl_region_flush_head(jifl_flight_head());
 	return ret;
@@ -177,8 +224,10 @@ static int jifl_flight_thaw(void)
 {
 	struct jifl_flight_head *head = jifl_flight_head();
 
+	jifl_flight_aim_pause();
 	WRITE_ONCE(head->stop_why, JIFL_FLIGHT_RUNS);
 	WRITE_ONCE(head->stop_at, U64_MAX);
+	jifl_flight_aim_resume();
 	jifl_region_flush_head(head);
 	return 0;
 }
@@ -187,12 +236,93 @@ static int jifl_flight_freeze(const struct jifl_flight *req)
 {
 	if (req->after_ns > JIFL_FLIGHT_AFTER_MOST)
 		return -EINVAL;
-	jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0, jifl_flight_ticks(req->after_ns));
+	jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0, jifl_flight_ticks(req->after_ns), false);
 	return 0;
 }
 
+/* The number of an event in the table; that behind the last one if it is not there. */
+static u32 jifl_flight_find_event(const struct jifl_flight_event *event)
+{
+	const struct jifl_flight_head *head = jifl_flight_head();
+	const struct jifl_flight_event *table = (const void *)head + head->events_at;
+	u32 i = head->nevents - jifl_flight_nmore;
+
+	while (i < head->nevents && memcmp(&table[i], event, sizeof(*event)))
+		i++;
+	return i;
+}
+
+/* Step 5. */
+static int jifl_flight_add(struct jifl_flight *req)
+{
+	struct jifl_flight_head *head = jifl_flight_head();
+	struct jifl_flight_event *table = (void *)head + head->events_at;
+	struct jifl_flight_event event;
+
+	if (req->length != sizeof(event))
+		return -EINVAL;
+	if (copy_from_user(&event, u64_to_user_ptr(req->buf), sizeof(event)))
+		return -EFAULT;
+	if (event.reserved)
+		return -EINVAL;
+	req->recording = jifl_flight_recording;
+	req->added = jifl_flight_find_event(&event);
+	if (req->added == JIFL_FLIGHT_EVENTS_MAX)
+		return -ENOSPC;
+	if (req->added == head->nevents) {
+		table[req->added] = event;
+		/* Who finds the number finds the event: stores are seen in their order. */
+		smp_store_release(&head->nevents, req->added + 1);
+		jifl_flight_nmore++;
+		jifl_region_flush(&jifl_flight_region);
+	}
+	return 0;
+}
+
+/* From now on that event of programs is recorded. If it stops the recording, its first does. */
+static int jifl_flight_record(u32 event, bool stops)
+{
+	struct jifl_flight_head *head = jifl_flight_head();
+	u64 mask = head->mask | 1ull << event;
+	int ret;
+
+	if (stops)
+		jifl_flight_aim_at(event, true);
+	ret = jifl_flight_listen(&mask, jifl_flight_nmore);
+	if (ret && stops)
+		jifl_flight_aim_at(event, false);
+	head->mask = mask;
+	jifl_region_flush_head(head);
+	return ret;
+}
+
+static int jifl_flight_hold(const void *owner, struct file *file, const struct jifl_flight *req)
+{
+	const struct jifl_flight_head *head = jifl_flight_head();
+	u32 i = 0;
+	int ret;
+
+	/* The recording ends when its owner is closed: one that is held never is. */
+	if (owner == jifl_flight_owner)
+		return -EINVAL;
+	if (req->recording != jifl_flight_recording)
+		return -ESTALE;
+	if (req->stop_mask > 1 || req->added >= head->nevents ||
+	    req->added < head->nevents - jifl_flight_nmore)
+		return -EINVAL;
+	while (i < JIFL_FLIGHT_HOLDS && jifl_flight_held[i])
+		i++;
+	if (i == JIFL_FLIGHT_HOLDS)
+		return -ENOSPC;
+	ret = jifl_flight_record(req->added, req->stop_mask);
+	/* The file's own reference, while it is asked, is enough for another one. */
+	if (!ret)
+		jifl_flight_held[i] = get_file(file);
+	return ret;
+}
+
 /* Of a recording that runs. */
-static int jifl_flight_running(struct jifl_flight *req)
+static int jifl_flight_running(const void *owner, struct file *file, struct jifl_flight *req)
 {
 	if (!jifl_flight_head())
 		return -ENOENT;
@@ -208,12 +338,16 @@ static int jifl_flight_running(struct jifl_flight *req)
 		return jifl_flight_freeze(req);
 	case JIFL_FLIGHT_THAW:
 		return jifl_flight_thaw();
+	case JIFL_FLIGHT_HOLD:
+		return jifl_flight_hold(owner, file, req);
+	case JIFL_FLIGHT_ADD:
+		return jifl_flight_add(req);
 	default:
 		return -EINVAL;
 	}
 }
 
-static int jifl_flight_do(const void *owner, struct jifl_flight *req)
+static int jifl_flight_do(const void *owner, struct file *file, struct jifl_flight *req)
 {
 	switch (req->op) {
 	case JIFL_FLIGHT_START:
@@ -224,11 +358,11 @@ static int jifl_flight_do(const void *owner, struct jifl_flight *req)
 	case JIFL_FLIGHT_EVENTS:
 		return jifl_flight_tell_events(req);
 	default:
-		return jifl_flight_running(req);
+		return jifl_flight_running(owner, file, req);
 	}
 }
 
-int jifl_flight_request(const void *owner, struct jifl_flight *req)
+int jifl_flight_request(const void *owner, struct file *file, struct jifl_flight *req)
 {
 	int ret = jifl_require_addresses();
 
@@ -236,11 +370,13 @@ int jifl_flight_request(const void *owner, struct jifl_flight *req)
 		jifl_audit_refused("flight", ret);
 		return ret;
 	}
-	if (req->reserved || strnlen(req->memory, sizeof(req->memory)) == sizeof(req->memory))
+	if (req->reserved || (req->op != JIFL_FLIGHT_HOLD && req->recording) ||
+	    req->slow_reserved[0] || req->slow_reserved[1] ||
+	    strnlen(req->memory, sizeof(req->memory)) == sizeof(req->memory))
 		return -EINVAL;
 	if (mutex_lock_killable(&jifl_flight_mutex))
 		return -EINTR;
-	ret = jifl_flight_do(owner, req);
+	ret = jifl_flight_do(owner, file, req);
 	mutex_unlock(&jifl_flight_mutex);
 	return ret;
 }
@@ -261,7 +397,7 @@ void jifl_flight_closes(const void *owner)
 /* Any context; other CPUs may be stopped. */
 static int jifl_flight_panics(struct notifier_block *block, unsigned long event, void *text)
 {
-	struct jifl_flight_head *head = READ_ONCE(jifl_flight_state.head);
+	struct jifl_flight_head *head = READ_ONCE(jifl_flight_alive);
 
 	if (!head)
 		return NOTIFY_DONE;
@@ -275,6 +411,10 @@ static struct notifier_block jifl_flight_notifier = { .notifier_call = jifl_flig
 
 int jifl_flight_init(void)
 {
+	int ret = jifl_flight_map_init();
+
+	if (ret)
+		return ret;
 	atomic_notifier_chain_register(&panic_notifier_list, &jifl_flight_notifier);
 	return jifl_flight_find_events();
 }
@@ -286,4 +426,5 @@ void jifl_flight_exit(void)
 	if (jifl_flight_head())
 		jifl_flight_end_told();
 	mutex_unlock(&jifl_flight_mutex);
+	jifl_flight_map_exit();
 }

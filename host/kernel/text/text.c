@@ -226,12 +226,15 @@ static enum jifl_text classify_core(unsigned long addr, enum jifl_cause *cause)
 	return JIFL_TEXT_CODE;
 }
 
-/* The end of the module text that contains addr; 0 when no live module's text does. */
+/*
+ * The end of the module text that contains addr; 0 when no live module's text does. That of this
+ * module is there while it comes up, too.
+ */
 static unsigned long module_text_end(const struct module *mod, unsigned long addr)
 {
 	unsigned long base, size;
 
-	if (!mod || READ_ONCE(mod->state) != MODULE_STATE_LIVE)
+	if (!mod || (mod != THIS_MODULE && READ_ONCE(mod->state) != MODULE_STATE_LIVE))
 		return 0;
 	jifl_compat_module_text(mod, &base, &size);
 	return addr - base < size ? base + size : 0;

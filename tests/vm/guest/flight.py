@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The flight recorder while the machine lives: what it records, when it stops, whose it is.
 
-usage: flight.py
+usage: flight.py CALLS32
+
+CALLS32 is the program calls32.
 """
 
 import errno
+import json
 import os
 import re
 import signal
@@ -13,10 +16,20 @@ import sys
 import time
 from pathlib import Path
 
-from lib import Device, background, check, complaints, figure, kernel_log, log_mark, main, reload, run, same, wait_for
-from region import (ALL, AT_ERRNO, AT_REQUEST, END, FREEZE, MASK, RUNS, START, THAW, Recording, flight, recorder)
+from lib import (Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file, plant,
+                 reload, report, run, same, session, status, wait_for)
+from region import (ALL, AT_ERRNO, AT_REQUEST, AT_SLOW, END, FREEZE, HOLD, MASK, OF_ARG0, OF_THREAD, RUNS, START, THAW, Recording,
+                    add, flight, recorder)
 
-PWRITE64 = 18
+# The module as built for tests keeps a thread on its way in (host/kernel/plant.h).
+TEST_MODULE = module_file().replace("/modules/", "/modules-test/")
+FRONT = Path("/sys/module/jifl/parameters/front")
+# Before 6.16 calls of the kernel are redirected. Later tracepoints have to do, and there is no front.
+HAS_FRONT = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups())) < (6, 16)
+
+PWRITE64, NANOSLEEP, CLOCK_NANOSLEEP, GETPID, GETPPID, RT_SIGTIMEDWAIT, EXECVE, EXIT = 18, 35, 230, 39, 110, 128, 59, 60
+IA32 = 0x80000000
+READ_32, GETPID_32 = 3, 20
 TRACING = Path("/sys/kernel/tracing")
 
 # Writes nothing at the places 0, 1, 2, ... of a file. The place is an argument.
@@ -76,6 +89,84 @@ def system_calls():
     same("a process: it executes a program and ends", lives, ["sched_process_exec", "sched_process_exit"])
     forks = [args for *_, args in recording.of("sched_process_fork", tid=os.getpid())]
     check("a process: its parent has made it", writer.pid in [args[0] for args in forks], forks)
+
+
+def calls_of_32_bits(program_file):
+    """Calls of 32-bit programs are those of their own table."""
+    rounds = 50
+    with recorder() as device:
+        start_of(device, "sys_enter", "sys_exit", count=1 << 16)
+        program = background(program_file, str(rounds))
+        program.communicate()
+        recording = Recording(device)
+    for name in ("sys_enter", "sys_exit"):
+        calls = [args[0] for *_, args in recording.of(name, tid=program.pid)]
+        found = {number: calls.count(number) for number in (READ_32 | IA32, GETPID_32 | IA32)}
+        same(f"32 bits: {name}", found, {READ_32 | IA32: rounds, GETPID_32 | IA32: rounds})
+    results = {args[1] for *_, args in recording.of("sys_exit", tid=program.pid) if args[0] == READ_32 | IA32}
+    same("32 bits: a result", results, {(1 << 64) - errno.EBADF})
+
+
+def forks():
+    """Who is made by fork comes out of it, too. A call that no table has leaves its result.
+
+    Where the kernel's tracepoints have to do, these tell of the call before.
+    """
+    code = "import ctypes, os\nif os.fork():\n    os.wait()\n    ctypes.CDLL(None).syscall(5000)"
+    with recorder() as device:
+        start_of(device, "sys_enter", "sys_exit", "sched_process_fork", count=1 << 16)
+        parent = background(sys.executable, "-c", code)
+        parent.communicate()
+        recording = Recording(device)
+    child = next(args[0] for *_, args in recording.of("sched_process_fork", tid=parent.pid))
+    first = recording.of("sys_enter", "sys_exit", tid=child)[0]
+    same("fork: the child comes out of the call", (first[1], first[5][1]), ("sys_exit", 0))
+    unknown = [(name, args[1]) for _, name, *_, args in recording.of("sys_enter", "sys_exit", tid=parent.pid) if args[0] == 5000]
+    same("a call of no table", unknown[-1:], [("sys_exit", (1 << 64) - errno.ENOSYS)])
+    check("a call of no table, once", [name for name, _ in unknown[:-1]] in ([], ["sys_enter"]), unknown)
+
+
+def sessions_beside():
+    """Sessions and recordings of the same calls come and go in any order, and both have all calls."""
+    asker = "import os, sys\nfor _ in range(200): os.getppid()"
+
+    def load(recording):
+        made = background(sys.executable, "-c", asker)
+        made.communicate()
+        if recording:
+            got = [args[0] for *_, args in Recording(device).of("sys_enter", tid=made.pid)]
+            same("beside: the recording has all", got.count(GETPPID), 200)
+
+    with recorder() as device:
+        owner = session("insn", "sys:getppid", "-f", "json")
+        load(False)
+        start_of(device, "sys_enter", "sys_exit", count=1 << 16)
+        load(True)
+        got = report(interrupt(owner)[0])["by_name"]["getppid"]
+        same("beside: the session has all", (got["calls"], got["missed"]), (400, 0))
+        load(True)
+        owner = session("call", "sys:getppid", "-f", "json")
+        load(True)
+        flight(device, END)
+        load(False)
+        same("beside: the next has, too", report(interrupt(owner)[0])["by_name"]["getppid"]["calls"], 400)
+
+
+def at_the_front():
+    """A thread that is on its way in when the recording ends writes nothing to the memory that is given back."""
+    run("rmmod", "jifl", check=True)
+    run("insmod", TEST_MODULE, *plant(), check=True)
+    with recorder() as device:
+        start_of(device, "sys_enter", count=1 << 12)
+        asker = background(sys.executable, "-S", "-E", "-c", "import os, select, sys\n"
+                           "while not select.select([sys.stdin], [], [], 0)[0]:\n    os.getpgid(0)\nprint('well')", stdin=-1)
+        FRONT.write_text(str(asker.pid))
+        wait_for("a thread is at the front", lambda: FRONT.read_text() == f"-{asker.pid}\n")
+        flight(device, END)
+        FRONT.write_text("0")
+        same("at the front: the thread goes on", asker.communicate("stop\n"), ("well\n", ""))
+    run("rmmod", "jifl", check=True)
+    run("insmod", TEST_MODULE if plant() else module_file(), *plant(), check=True)
 
 
 def switches():
@@ -144,6 +235,182 @@ def stops_at_an_error():
     same("error: it has stopped", recording.why, AT_ERRNO)
     ours = [(name, args) for _, name, _, tid, _, args in recording.records if tid == os.getpid()]
     same("error: at that call", (ours[-1][0], ours[-1][1][1] - (1 << 64)), ("sys_exit", -errno.EXDEV))
+
+
+# The module measures in units of so many ticks.
+UNIT = 1024
+
+
+def ticks_of_calls(records):
+    """How long the calls of a thread took, all of one number."""
+    pairs = list(zip(records[::2], records[1::2]))
+    same("slow: calls begin and end", ({(enter[1], leave[1]) for enter, leave in pairs}, len(records) % 2),
+         ({("sys_enter", "sys_exit")}, 0))
+    return [leave[0] - enter[0] for enter, leave in pairs]
+
+
+def ticks_until_woken(recording):
+    """How long after its switch each thread was woken, in the order in which they were."""
+    since, ticks = {}, []
+    for when, name, _, tid, _, args in recording.of("sched_switch", "sched_wakeup"):
+        if name == "sched_switch":
+            since[tid] = when
+        elif args[0] in since:
+            ticks.append(when - since.pop(args[0]))
+    return ticks
+
+
+def stops_at_what_is_slow():
+    """A call that takes too long, and one event that comes too long after another, stop it; what is short does not.
+
+    The host may let the machine wait in what is to be short. So it is by the times of records that a call is short or slow.
+    """
+    bound = 1_000_000_000
+    code = "import time\nfor _ in range(5): time.sleep(0.002)\ntime.sleep(2)\nfor _ in range(5): time.sleep(0.001)"
+    for what, slow in {"a call": (bound, CLOCK_NANOSLEEP, "sys_enter", "sys_exit", OF_THREAD, OF_THREAD),
+                       "two events": (bound, None, "sched_switch", "sched_wakeup", OF_THREAD, OF_ARG0)}.items():
+        with recorder() as device:
+            flight(device, START, mask=ALL, count=1 << 10)
+            names = Recording(device).names
+        with recorder() as device:
+            numbers = [names.index(name) for name in slow[2:4]]
+            value = ALL if slow[1] is None else slow[1]
+            flight(device, START, mask=sum(1 << n for n in numbers) | 3, count=1 << 16,
+                   slow=(slow[0], value, *numbers, *slow[4:]))
+            sleeper = background(sys.executable, "-c", code)
+            sleeper.communicate()
+            recording = Recording(device)
+        same(f"slow, {what}: it has stopped", (recording.why, recording.names[recording.stop_event]), (AT_SLOW, slow[3]))
+        ticks = bound * recording.khz // 1_000_000
+        if slow[1] is None:
+            measured = ticks_until_woken(recording)
+            check(f"slow, {what}: one came too late", max(measured, default=0) > ticks, (ticks, sorted(measured)[-3:]))
+            continue
+        ours = [one for one in recording.of("sys_enter", "sys_exit", tid=sleeper.pid) if one[5][0] == CLOCK_NANOSLEEP]
+        measured = ticks_of_calls(ours)
+        check(f"slow, {what}: the last one took too long", measured[-1] > ticks, (ticks, measured))
+        check(f"slow, {what}: those before did not", max(measured[:-1], default=0) < ticks + 2 * UNIT, (ticks, measured))
+        last = [one for one in recording.records if one[3] == sleeper.pid][-1]
+        same(f"slow, {what}: then the thread has no record any more", last, ours[-1])
+
+
+WAITER = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+while True:
+    signal.sigwait([signal.SIGUSR1])
+    print(flush=True)
+"""
+# Its first thread ends alone. Some time later its second one executes a program, and gets the first one's number.
+HEIR = """
+import ctypes, os, threading, time
+
+def inherit():
+    time.sleep(0.3)
+    os.execv("/bin/true", ["true"])
+
+threading.Thread(target=inherit).start()
+ctypes.CDLL(None).syscall(60, 0)
+"""
+
+
+def what_is_not_slow():
+    """A call that has ended while less was recorded, and one that never ends, are not taken for a later one."""
+    calls, bound = (0, 1, OF_THREAD, OF_THREAD), 100_000_000
+    with recorder() as device:
+        flight(device, START, mask=3, count=1 << 14, slow=(bound, RT_SIGTIMEDWAIT, *calls))
+        fork = bit(Recording(device), "sched_process_fork")
+        waiter = background(sys.executable, "-c", WAITER)
+
+        def waits():
+            wait_for("it waits", lambda: Path(f"/proc/{waiter.pid}/syscall").read_text().startswith(f"{RT_SIGTIMEDWAIT} "))
+
+        def over():
+            waiter.send_signal(signal.SIGUSR1)
+            waiter.stdout.readline()
+
+        for what, end, begin in (("frozen", lambda: flight(device, FREEZE), lambda: flight(device, THAW)),
+                                 ("masked", lambda: flight(device, MASK, mask=fork), lambda: flight(device, MASK, mask=3))):
+            waits()
+            end()
+            time.sleep(0.2)
+            over()
+            waits()
+            begin()
+            over()
+            same(f"not slow, {what}: it goes on", Recording(device).why, RUNS)
+        waiter.kill()
+        waiter.communicate()
+    with recorder() as device:
+        flight(device, START, mask=3, count=1 << 16, slow=(bound, EXIT, *calls))
+        heir = background(sys.executable, "-c", HEIR)
+        heir.communicate()
+        recording = Recording(device)
+    ours = [(name, args[0]) for _, name, *_, args in recording.of("sys_enter", "sys_exit", tid=heir.pid)]
+    check("not slow: the first thread has ended alone, and the second came out of execve",
+          ("sys_enter", EXIT) in ours and ("sys_exit", EXECVE) in ours[ours.index(("sys_enter", EXIT)):], ours[-20:])
+    same("not slow: it goes on after a call without an end", recording.why, RUNS)
+
+
+def shown(*options):
+    """The records that the command shows, as objects."""
+    return [json.loads(line) for line in run("jifl", "flight", "show", "-f", "ndjson", *options, check=True).stdout.splitlines()]
+
+
+def places():
+    """Places in the kernel's code are events, with values, until the recording ends. One of them stops it."""
+    code = "import os\nfile = os.open('/dev/zero', os.O_RDONLY)\nfor n in range(1, 101): os.read(file, n)"
+    run("jifl", "flight", "start", "--keep", "-e", "sys_exit", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "--record", "count, file->f_flags", "--name", "reads", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "fn:ksys_read", "--if", "comm == \"reader\"", check=True)
+    run("jifl", "flight", "add", "fn:do_getpgid", "--record", "pid", "--if", "pid == 77777", "--stop", check=True)
+    same("places: each has a session", status()["sessions"] != [], True)
+    reader = background(sys.executable, "-c", "open('/proc/self/comm', 'w').write('reader')\n" + code)
+    reader.communicate()
+    ours = [one for one in shown("-e", "reads") if one["tid"] == reader.pid]
+    sizes = [one["arguments"]["count"] for one in ours]
+    same("places: all calls, with their values", sizes[-100:], list(range(1, 101)))
+    same("places: the second value", {one["arguments"]["file_f_flags"] & os.O_ACCMODE for one in ours[-100:]}, {os.O_RDONLY})
+    # Also those that came by way of a breakpoint, which the kernel counts as an NMI.
+    same("places: at the level of the task", {one["level"] for one in ours}, {"task"})
+    at = [one["arguments"]["at"] for one in shown("-e", "vfs_read") if one["tid"] == reader.pid]
+    # Behind the call of the tracer, where there is one.
+    names = [name.split("+")[0] for name in at[-200:]]
+    same("places: which one, by name", names, ["ksys_read", "vfs_read"] * 100)
+    results = [one for one in shown("-e", "sys_exit") if one["tid"] == reader.pid and one["arguments"]["call"] == "read"]
+    same("places: beside the results", [one["arguments"]["result"] for one in results][-100:], list(range(1, 101)))
+    run("jifl", "flight", "mask", "-e", "sys_exit", check=True)
+    before = len(shown("-e", "reads"))
+    run("cat", "/proc/version")
+    same("places: masked they are silent", len(shown("-e", "reads")), before)
+    run("jifl", "flight", "mask", "-e", "sys_exit,probe", check=True)
+    try:
+        os.getpgid(1)
+        os.getpgid(77777)
+    except ProcessLookupError:
+        pass
+    why = json.loads(run("jifl", "flight", "status", "-f", "json", check=True).stdout)["stopped"]
+    same("places: a condition stops it", why, "at event do_getpgid")
+    run("jifl", "flight", "stop", check=True)
+    wait_for("no session is left", lambda: status()["sessions"] == [])
+
+
+def holds():
+    """An event is recorded once its file is held, for the recording that has it, and not by that one's owner."""
+    with recorder() as owner, recorder() as other:
+        flight(owner, START, mask=ALL, count=64)
+        number, recording = add(other, b"thing")
+        same("hold: the same event is there", add(other, b"thing"), (number, recording))
+        same("hold: it is not recorded yet", Recording(owner).mask >> number, 0)
+        refused("hold: by the owner", errno.EINVAL, lambda: flight(owner, HOLD, added=number, recording=recording))
+        refused("hold: no such event", errno.EINVAL, lambda: flight(other, HOLD, added=number + 1, recording=recording))
+        refused("hold: no event of programs", errno.EINVAL, lambda: flight(other, HOLD, added=0, recording=recording))
+        flight(owner, END)
+        flight(owner, START, mask=ALL, count=64)
+        same("hold: the next recording has its own number", add(other, b"thing"), (number, recording + 1))
+        refused("hold: for the one before", errno.ESTALE, lambda: flight(other, HOLD, added=number, recording=recording))
+        flight(other, HOLD, added=number, recording=recording + 1)
+        same("hold: it is recorded", Recording(owner).mask >> number, 1)
 
 
 def small_rings():
@@ -225,9 +492,12 @@ def come_and_go():
         one.communicate()
 
 
-def flights():
+def flights(calls32):
     mark = log_mark()
-    for part in (system_calls, switches, messages, masks_and_ice, stops_at_an_error, small_rings, owners, come_and_go):
+    calls_of_32_bits(calls32)
+    for part in (system_calls, forks, sessions_beside, switches, messages, masks_and_ice, stops_at_an_error,
+                 stops_at_what_is_slow, what_is_not_slow, places, holds, small_rings, owners, come_and_go,
+                 *([at_the_front] if HAS_FRONT else [])):
         part()
     same("the module has nothing to say", complaints(kernel_log(mark)), [])
 

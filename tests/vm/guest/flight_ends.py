@@ -4,13 +4,15 @@
 usage: flight_ends.py HOW [MEMORY]
        flight_ends.py HOW CRASH_KERNEL INIT
 
-HOW is a letter of sysrq: c crashes, b resets; or a command for the module trouble. With MEMORY, what
-another boot has left there is shown as ndjson instead, and forgotten, if there is anything. With
-CRASH_KERNEL, a bzImage, that one is started by the panic, and its INIT shows what it finds.
+HOW is a letter of sysrq: c crashes, b resets; or a command for the module trouble; or the path of a
+file that is made when the machine may be ended from outside. With MEMORY, what another boot has left
+there is shown as ndjson instead, and forgotten, if there is anything. With CRASH_KERNEL, a bzImage,
+that one is started by the panic, and its INIT shows what it finds.
 """
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -51,6 +53,23 @@ def last(memory):
     return True
 
 
+def panic_at_more():
+    """Has the kernel panic where it would go on: at tasks that hang for a second, and NMIs that nobody knows."""
+    for name in ("hung_task_timeout_secs", "hung_task_panic", "unknown_nmi_panic"):
+        Path("/proc/sys/kernel", name).write_text("1")
+
+
+def end(how):
+    """Ends the machine, or waits for that."""
+    panic_at_more()
+    if "/" not in how:
+        Path("/proc/sysrq-trigger" if len(how) == 1 else "/proc/trouble").write_text(how)
+        return
+    Path(how).touch()
+    while True:
+        signal.pause()
+
+
 def main(how, *more):
     memory = more[0] if len(more) == 1 else None
     if memory and last(memory):
@@ -63,7 +82,7 @@ def main(how, *more):
     for writer in writers:
         assert writer.stdout.readline(), "a writer did not begin"
     time.sleep(2)
-    Path("/proc/sysrq-trigger" if len(how) == 1 else "/proc/trouble").write_text(how)
+    end(how)
 
 
 if __name__ == "__main__":

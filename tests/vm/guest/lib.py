@@ -303,7 +303,7 @@ class Device:
 
     SIZES = {"info": 48, "start": 224, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
-             "plugin_read": 72, "warm": 56, "irq": 96, "hits": 32, "replacement": 208, "flight": 120}
+             "plugin_read": 72, "warm": 56, "irq": 96, "hits": 32, "replacement": 208, "flight": 152}
 
     SYSCALL, FUNCTION = 1, 2    # kinds of targets
     OPTIONAL = 1                # a flag of functions

@@ -195,6 +195,16 @@ static noinline void do_sleep(void)
 	pr_info("sleep: done\n");
 }
 
+static noinline void do_hang(void)
+{
+	msleep(100 * MSEC_PER_SEC);
+}
+
+static noinline void do_triple(void)
+{
+	asm volatile("cli; lidt %0; int3" : : "m" ((struct desc_ptr){}) : "memory");
+}
+
 /*
  * Data that looks like the return address of a frame must outlive a session's
  * end: of a copy that runs in the code cache, its own return address is such.
@@ -333,9 +343,9 @@ static const struct {
 	{ "stack", do_stack }, { "recurse", do_recurse }, { "nofault", do_nofault },
 	{ "put_nofault", do_put_nofault }, { "zeropad", do_zeropad }, { "msr", do_msr },
 	{ "unsafe_msr", do_unsafe_msr }, { "segment", do_segment }, { "copy_mc", do_copy_mc },
-	{ "spin", do_spin }, { "sleep", do_sleep }, { "keep", do_keep },
-	{ "wake", do_wake },
-	{ "deep", do_deep }, { "used", do_used }, { "overflow", do_overflow },
+	{ "spin", do_spin }, { "sleep", do_sleep }, { "keep", do_keep }, { "wake", do_wake },
+	{ "hang", do_hang }, { "triple", do_triple }, { "deep", do_deep }, { "used", do_used },
+	{ "overflow", do_overflow },
 };
 
 /* What the interrupt does. */
@@ -418,9 +428,7 @@ static int __init trouble_init(void)
 {
 	/* vmalloc leaves a hole behind each area. */
 	page = vzalloc(PAGE_SIZE);
-	if (!page)
-		return -ENOMEM;
-	if (!proc_create("trouble", 0200, NULL, &trouble_ops)) {
+	if (!page || !proc_create("trouble", 0200, NULL, &trouble_ops)) {
 		vfree(page);
 		return -ENOMEM;
 	}

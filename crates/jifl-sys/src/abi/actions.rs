@@ -139,6 +139,8 @@ numbers! {
     Object = 76, "OBJECT";
     /// Of [`super::Kind::Times`]: takes one, and adds it to a counter of the function.
     AddUp = 77, "ADD_UP";
+    /// Writes what OUT has written as event `arg` of recording `imm` of the flight recorder.
+    Flight = 78, "FLIGHT";
 }
 
 numbers! {

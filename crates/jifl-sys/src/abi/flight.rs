@@ -10,11 +10,21 @@ pub const FLIGHT_PAGE: usize = 4096;
 /// The first bytes of a recording.
 pub const FLIGHT_MAGIC: &[u8; 16] = b"JIFL flight data";
 /// The version of the format that this program reads.
-pub const FLIGHT_VERSION: u32 = 1;
+pub const FLIGHT_VERSION: u32 = 2;
 /// Arguments of a record.
 pub const FLIGHT_ARGS: usize = 5;
+/// Of [`FlightRecord::context`]: it is a softirq, if it is no interrupt.
+pub const FLIGHT_SOFTIRQ: u16 = 1;
+/// Of [`FlightRecord::context`]: it is an interrupt or an NMI, if this bit is set.
+pub const FLIGHT_IRQ: u16 = 0x0100;
+/// Of [`FlightRecord::context`], with [`FLIGHT_IRQ`]: it is an NMI.
+pub const FLIGHT_NMI: u16 = 0x1000;
+/// With this the sum of a record's words, and 1, is multiplied for its check.
+pub const FLIGHT_FACTOR: u64 = 0x0001_0001_0001_0001;
 /// Pages of the table of pages.
 pub const FLIGHT_TABLE_MAX: usize = 384;
+/// Entries of the table of images that the module makes.
+pub const FLIGHT_IMAGES: usize = 512;
 /// Maximum of events.
 pub const FLIGHT_EVENTS_MAX: usize = 64;
 
@@ -39,6 +49,10 @@ numbers! {
     Forget = 8, "JIFL_FLIGHT_FORGET";
     /// Copies the events that the module knows.
     Events = 9, "JIFL_FLIGHT_EVENTS";
+    /// Keeps this file, and its session, until the recording ends, and records its event.
+    Hold = 10, "JIFL_FLIGHT_HOLD";
+    /// Adds an event that programs of places can record.
+    Add = 11, "JIFL_FLIGHT_ADD";
 }
 
 numbers! {
@@ -54,6 +68,21 @@ numbers! {
     AtErrno = 3, "JIFL_FLIGHT_AT_ERRNO";
     /// The kernel is panicking.
     AtPanic = 4, "JIFL_FLIGHT_AT_PANIC";
+    /// There was too much time between two events.
+    AtSlow = 5, "JIFL_FLIGHT_AT_SLOW";
+}
+
+numbers! {
+    /// [`Flight::slow_from_key`]: what two events have in common that belong together.
+    FlightKey: u32;
+    /// The thread that runs.
+    Thread = 0, "JIFL_FLIGHT_KEY_THREAD";
+    /// The first argument.
+    Arg0 = 1, "JIFL_FLIGHT_KEY_ARG0";
+    /// The second one.
+    Arg1 = 2, "JIFL_FLIGHT_KEY_ARG1";
+    /// The CPU.
+    Cpu = 3, "JIFL_FLIGHT_KEY_CPU";
 }
 
 abi_struct! {
@@ -74,7 +103,7 @@ abi_struct! {
         pub offset: u64,
         /// Out: how many bytes came.
         pub length: u64,
-        /// With Start: a bit for each event that it stops at.
+        /// With Start: a bit for each event that it stops at; with Hold: 1: it stops at this one.
         pub stop_mask: u64,
         /// With Start: it stops at a system call that returns this, below 0; 0: none.
         pub stop_errno: i32,
@@ -84,6 +113,24 @@ abi_struct! {
         pub after_ns: u64,
         /// With Start, Last and Forget: the name of memory, NUL-terminated; empty: ordinary memory.
         pub memory: [u8; 48],
+        /// With Start: it stops if there is more time than this between two events; 0: none.
+        pub slow_ns: u64,
+        /// With Start: the first one's first argument; all ones: any.
+        pub slow_value: u64,
+        /// With Start: the number of the first one.
+        pub slow_from: u16,
+        /// With Start: that of the second one.
+        pub slow_to: u16,
+        /// With Start: a [`FlightKey`].
+        pub slow_from_key: u8,
+        /// With Start: a [`FlightKey`].
+        pub slow_to_key: u8,
+        /// Zero.
+        pub slow_reserved: [u8; 2],
+        /// Out, with Add, and with Hold: the event's number.
+        pub added: u32,
+        /// The same: which recording it is.
+        pub recording: u32,
     }
 }
 
@@ -185,10 +232,12 @@ memory_struct! {
         npages: u32,
         /// Records of each ring: a power of two.
         record_count: u32,
-        /// Zero.
-        reserved: u32,
+        /// Entries of the table of images.
+        nimages: u32,
         /// Where the table of events is.
         events_at: u64,
+        /// Where the table of images is.
+        images_at: u64,
         /// Where the rings' counters are.
         rings_at: u64,
         /// Where the table of pages is.
@@ -215,7 +264,7 @@ memory_struct! {
         stop_at: u64,
         /// A [`FlightStop`].
         stop_why: u32,
-        /// With [`FlightStop::AtEvent`]: which one.
+        /// With [`FlightStop::AtEvent`] and [`FlightStop::AtSlow`]: which one.
         stop_event: u32,
         /// Physical addresses of the pages of the table of pages.
         table: [u64; FLIGHT_TABLE_MAX],
@@ -233,6 +282,20 @@ memory_struct! {
         fields: [u8; 88],
         /// Zero.
         reserved: u64,
+    }
+}
+
+memory_struct! {
+    /// `struct jifl_flight_image`: where code lies.
+    FlightImage {
+        /// Its first address.
+        base: u64,
+        /// Bytes; 0: there is none.
+        size: u32,
+        /// Zero.
+        reserved: u32,
+        /// vmlinux, or the module's name.
+        name: [u8; 48],
     }
 }
 
@@ -259,8 +322,8 @@ memory_struct! {
         cpu: u16,
         /// The task that ran, or was interrupted.
         tid: u32,
-        /// Index into [`LEVELS`].
-        level: u16,
+        /// Where the thread was: [`FlightRecord::level`].
+        context: u16,
         /// What [`FlightRecord::sum`] says.
         check: u16,
         /// The event's arguments.
@@ -269,6 +332,14 @@ memory_struct! {
 }
 
 impl FlightRecord {
+    /// Index into [`LEVELS`].
+    pub fn level(&self) -> u16 {
+        match self.context {
+            interrupted if interrupted & FLIGHT_IRQ != 0 => 2,
+            softirq => softirq & FLIGHT_SOFTIRQ,
+        }
+    }
+
     /// The check of a record of these bytes, whose own check does not matter.
     pub fn sum(bytes: &[u8; FlightRecord::SIZE]) -> u16 {
         const CHECK: usize = std::mem::offset_of!(FlightRecord, check);
@@ -278,9 +349,7 @@ impl FlightRecord {
         let sum = words.fold(0u64, |sum, word| {
             sum.wrapping_add(u64::from_le_bytes(word.try_into().expect("eight bytes")))
         });
-        let half = (sum as u32).wrapping_add((sum >> 32) as u32);
-        let quarter = (half as u16).wrapping_add((half >> 16) as u16);
-        quarter.wrapping_sub(1)
+        (sum.wrapping_add(1).wrapping_mul(FLIGHT_FACTOR) >> 48) as u16
     }
 }
 
@@ -296,7 +365,7 @@ mod tests {
             event: 3,
             cpu: 1,
             tid: 77,
-            level: 0,
+            context: 0,
             check: 0,
             arg: [0, u64::MAX, 1 << 63, 0x8000_0000, 5],
         };

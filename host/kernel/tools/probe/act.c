@@ -35,6 +35,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../store/flight.h"
 #include "../../store/level.h"
 #include "../../store/percpu.h"
 #include "../../call/program.h"
@@ -221,6 +222,19 @@ static void jifl_act_record(struct jifl_acting *a)
 	jifl_hit_ring_commit(a->probe->ring, a->record);
 }
 
+/* The numbers go to the flight recorder: they are not read from the session. */
+static void jifl_act_flight(struct jifl_acting *a, const struct jifl_op *op)
+{
+	const struct jifl_hit *hit = a->hit;
+	u64 args[JIFL_FLIGHT_ARGS] = {};
+
+	if (a->fields)
+		memcpy(args, hit + 1, a->fields * sizeof(u64));
+	a->fields = 0;
+	if (jifl_flight_program)
+		jifl_flight_program(op->arg, op->imm, args, a->count);
+}
+
 /* --- programs ------------------------------------------------------------------------------ */
 
 /* false: the program ends. */
@@ -288,6 +302,9 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 		break;
 	case JIFL_OP_ADD_UP:
 		jifl_act_add_up(a, op);
+		break;
+	case JIFL_OP_FLIGHT:
+		jifl_act_flight(a, op);
 		break;
 	default:
 		jifl_act_bpf_program(a);

@@ -83,7 +83,7 @@ pub fn mask(args: &MaskArgs) -> Result<u8, Failure> {
 
 fn choose(door: &impl Door, words: &[String]) -> Result<u8, Failure> {
     let mut request = Flight::of(FlightOp::Mask);
-    request.mask = choice::chosen("-e", words, &door::events(door)?)?;
+    request.mask = choice::chosen("-e", words, &door::recorded(door)?)?;
     ask(door, request, "choosing events")
 }
 

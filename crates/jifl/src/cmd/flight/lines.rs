@@ -14,11 +14,9 @@ use crate::show::text;
 /// The names of CSV's columns.
 pub const COLUMNS: &str = "time_ns,realtime_ns,cpu,number,tid,level,event,arguments\n";
 
-/// The name of a record's level; its number if it has none.
-pub fn level(entry: &Entry) -> String {
-    let level = entry.raw.level;
-    let name = LEVELS.get(usize::from(level));
-    name.map_or_else(|| level.to_string(), |name| (*name).to_owned())
+/// The name of a record's level.
+pub fn level(entry: &Entry) -> &'static str {
+    LEVELS[usize::from(entry.raw.level())]
 }
 
 /// The arguments as NAME=VALUE.

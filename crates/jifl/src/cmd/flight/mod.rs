@@ -2,6 +2,7 @@
 //! `jifl flight`: the flight recorder. The module records what the kernel does into memory, all the
 //! time; here recording is started and stopped, and read: live, after a restart, from a dump.
 
+mod add;
 mod choice;
 mod control;
 mod copy;
@@ -9,6 +10,7 @@ mod ctf;
 mod follow;
 mod lines;
 mod show;
+mod slow;
 mod start;
 mod stats;
 mod stats_show;
@@ -41,6 +43,8 @@ pub struct FlightArgs {
 enum Action {
     /// Record from now on
     Start(start::StartArgs),
+    /// Record executions of places in the kernel's code, too, as an event with values
+    Add(add::AddArgs),
     /// End recording, and give its memory back
     Stop,
     /// Record these events from now on, and no others
@@ -77,6 +81,7 @@ struct Source {
 pub fn run(args: &FlightArgs) -> Result<u8, Failure> {
     match &args.action {
         Action::Start(args) => start::run(args),
+        Action::Add(args) => add::run(args),
         Action::Stop => control::stop(),
         Action::Mask(args) => control::mask(args),
         Action::Freeze(args) => control::freeze(args),

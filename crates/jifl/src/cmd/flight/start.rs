@@ -13,10 +13,11 @@ use jifl_sys::device::Door;
 use jifl_sys::os;
 use rustix::io::Errno;
 
-use super::{choice, control, copy, status};
+use super::{choice, control, copy, slow, status};
 use crate::base::exit::{DONE, Failure};
 use crate::base::{duration, size};
 use crate::kernel::errno;
+use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::flight::door::{self, Copied};
 use crate::session::flight::{Event, Flight as Recording, NotRead};
@@ -38,7 +39,8 @@ Examples:
   jifl flight start --keep --on-warn --after 100ms
   jifl flight start -e sched,sys --size 32M --keep
   jifl flight start --memory flight --keep
-  jifl flight start --stop-errno ENOSPC -o full.flight -- make install")]
+  jifl flight start --stop-errno ENOSPC -o full.flight -- make install
+  jifl flight start --keep --slow sched_wakeup..sched_switch:50ms --after 10ms")]
 pub struct StartArgs {
     /// Record these events and groups, with commas between them
     #[arg(short, long, value_name = "EVENT|GROUP", value_delimiter = ',')]
@@ -58,6 +60,10 @@ pub struct StartArgs {
     /// Stop recording when a system call returns this error: ENOSPC, or its number
     #[arg(long, value_name = "ERRNO")]
     stop_errno: Option<String>,
+    /// Stop recording when this system call takes longer than that, or one event comes so long
+    /// after another: openat:10ms, all:1s, sched_wakeup..sched_switch:20ms
+    #[arg(long, value_name = "CALL|EVENT..EVENT:TIME", value_parser = slow::parse)]
+    slow: Option<(String, Duration)>,
     /// Record for so long after that: 100ms, 5s
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     after: Option<Duration>,
@@ -144,10 +150,14 @@ impl StartArgs {
             })?;
             request.stop_errno = -(number as i32);
         }
-        if self.after.is_some() && request.stop_mask == 0 && request.stop_errno == 0 {
+        if let Some(slow) = &self.slow {
+            slow::ask(&mut request, slow, events, &Table::all())?;
+        }
+        let stops = request.stop_mask != 0 || request.stop_errno != 0 || request.slow_ns != 0;
+        if self.after.is_some() && !stops {
             return Err(Failure::usage(
                 "--after is the time after what the recording stops at: give --stop-at, \
-                 --stop-errno or --on-warn, too",
+                 --stop-errno, --slow or --on-warn, too",
             ));
         }
         request.after_ns = control::nanoseconds(self.after);

@@ -46,13 +46,12 @@ pub fn stopped(flight: &Flight) -> Option<String> {
         return None;
     }
     let event = flight.events.get(raw.stop_event as usize);
+    let event = event.map_or_else(|| raw.stop_event.to_string(), |event| event.name.clone());
     Some(match FlightStop::from_number(raw.stop_why) {
         Some(FlightStop::Runs) | None => format!("for reason {}", raw.stop_why),
         Some(FlightStop::AtRequest) => "by a request".into(),
-        Some(FlightStop::AtEvent) => format!(
-            "at event {}",
-            event.map_or_else(|| raw.stop_event.to_string(), |event| event.name.clone())
-        ),
+        Some(FlightStop::AtEvent) => format!("at event {event}"),
+        Some(FlightStop::AtSlow) => format!("at event {event}, which came too late"),
         Some(FlightStop::AtErrno) => "at a system call's error".into(),
         Some(FlightStop::AtPanic) => "at the kernel's panic".into(),
     })
@@ -202,9 +201,9 @@ mod tests {
     fn with(stop: Option<(u64, u32, u32)>) -> Flight {
         let mut region = Made::sample().region();
         if let Some((at, why, event)) = stop {
-            region[208..216].copy_from_slice(&at.to_le_bytes());
-            region[216..220].copy_from_slice(&why.to_le_bytes());
-            region[220..224].copy_from_slice(&event.to_le_bytes());
+            region[216..224].copy_from_slice(&at.to_le_bytes());
+            region[224..228].copy_from_slice(&why.to_le_bytes());
+            region[228..232].copy_from_slice(&event.to_le_bytes());
         }
         Flight::read(&mut region).unwrap()
     }
@@ -216,7 +215,7 @@ mod tests {
         assert_eq!(
             lines[0],
             "since 2023-11-14 22:13:20.000000 UTC (2.0 s ago), 2 CPUs, 64 records each, \
-             24,576 bytes"
+             28,672 bytes"
         );
         assert!(lines[1].starts_with("records sys_enter, sys_exit, sched_switch"));
         assert_eq!(
@@ -247,7 +246,13 @@ mod tests {
         );
         let text = people(&stopped, MONOTONIC);
         assert!(text.contains("stops at event warn in 1.0 s"), "{text}");
-        for (why, word) in [(1, "request"), (3, "error"), (4, "panic"), (9, "reason 9")] {
+        for (why, word) in [
+            (1, "request"),
+            (3, "error"),
+            (4, "panic"),
+            (5, "too late"),
+            (9, "reason 9"),
+        ] {
             let text = super::stopped(&with(Some((at, why, 0)))).unwrap();
             assert!(text.contains(word), "{text}");
         }

@@ -141,7 +141,7 @@ impl Shower<'_> {
             details: details.collect(),
         };
         let name = self.name(tid);
-        let interrupt = Interrupt::of(u32::from(entry.raw.level), cpu);
+        let interrupt = Interrupt::of(u32::from(entry.raw.level()), cpu);
         let track = match (interrupt, tid) {
             (Some(interrupt), _) => Track::Interrupt(interrupt),
             (None, 0) => Track::Cpu(cpu as u32),

@@ -70,6 +70,8 @@ pub struct Asked {
     values: Vec<(String, u32)>,
     bpf: Option<Loaded>,
     ring: u32,
+    /// Records go to the flight recorder.
+    flight: bool,
 }
 
 /// Is it a value that a call has at its end?
@@ -78,6 +80,39 @@ fn is_at_end(text: &str) -> bool {
 }
 
 impl Asked {
+    /// What the place is called that executions of several places record first.
+    pub const AT: &str = "at";
+
+    /// Numbers for the flight recorder. Its op is of event 0: the number is not known yet.
+    ///
+    /// # Errors
+    /// The list has no such form.
+    pub fn flight(
+        condition: Option<String>,
+        record: Option<&str>,
+        several: bool,
+    ) -> Result<Asked, Failure> {
+        let at = several.then(|| Item {
+            label: Asked::AT.into(),
+            text: "rip".into(),
+        });
+        Ok(Asked {
+            condition,
+            records: true,
+            fields: at.into_iter().chain(items(record)?).collect(),
+            lines: None,
+            value: None,
+            parts: Vec::new(),
+            groups: false,
+            times: false,
+            values: Vec::new(),
+            bpf: None,
+            // The numbers stand in it while they are computed.
+            ring: HIT_MAX as u32,
+            flight: true,
+        })
+    }
+
     /// What calls are about; `None`: nobody asks. values: what is added up of each call, by the
     /// numbers of their counters.
     ///
@@ -96,6 +131,7 @@ impl Asked {
             values,
             bpf: None,
             ring: 0,
+            flight: false,
         })
     }
 
@@ -207,6 +243,7 @@ impl Actions {
             parts,
             bpf: self.bpf.as_deref().map(Loaded::open).transpose()?,
             ring: if records { self.ring } else { 0 },
+            flight: false,
         })
     }
 }
@@ -394,7 +431,10 @@ fn program(
                 bytes: 0,
             });
         }
-        ops.push(Op::of(Code::Record));
+        ops.push(Op::of(match asked.flight {
+            true => Code::Flight,
+            false => Code::Record,
+        }));
     }
     if asked.bpf.is_some() {
         ops.push(Op::of(Code::Bpf));

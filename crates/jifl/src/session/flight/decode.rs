@@ -11,6 +11,7 @@ use jifl_sys::abi::{FlightRecord, FlightRing};
 use serde::Serialize;
 
 use super::head::{Event, Head, NotRead};
+use super::images::Images;
 use super::{Memory, fields};
 use crate::kernel::syscalls::Table;
 
@@ -62,6 +63,8 @@ pub struct Flight {
     pub head: Head,
     /// Its events, by their numbers.
     pub events: Vec<Event>,
+    /// Where code lies.
+    pub images: Images,
     /// Of each CPU, how many records were begun since the beginning.
     pub begun: Vec<u64>,
     /// Of each CPU.
@@ -160,8 +163,11 @@ impl Flight {
         let events = head
             .events(memory)
             .map_err(|error| lacking("the table of events", error))?;
+        let images =
+            Images::of(&head, memory).map_err(|error| lacking("the table of images", error))?;
         let mut flight = Flight {
             events,
+            images,
             begun: Vec::new(),
             counts: Vec::new(),
             entries: Vec::new(),
@@ -221,8 +227,14 @@ impl Flight {
                 &unknown
             }
         };
-        let value =
-            |field: &fields::Field| (field.name.clone(), field.value(&entry.raw.arg, calls));
+        let value = |field: &fields::Field| {
+            let value = field.value(&entry.raw.arg, calls);
+            let named = match (field.kind, &value) {
+                (fields::Kind::Address, fields::Value::Hex(address)) => self.images.name(*address),
+                _ => None,
+            };
+            (field.name.clone(), named.map_or(value, fields::Value::Name))
+        };
         all.iter().map(value).collect()
     }
 

@@ -9,7 +9,7 @@ use jifl_sys::abi::{
 use jifl_sys::device::{Door, Request};
 use rustix::io::Errno;
 
-use super::{Event, Memory};
+use super::{Event, Head, Memory, NotRead};
 use crate::base::exit::Failure;
 use crate::session::device;
 
@@ -47,6 +47,19 @@ pub fn events(door: &impl Door) -> Result<Vec<Event>, Failure> {
         .unwrap_or(0)
         .min(table.len());
     Ok(Event::all(&table[..length]))
+}
+
+/// Events of the recording that runs: those that the module knows, and what `add` has added.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn recorded(door: &impl Door) -> Result<Vec<Event>, Failure> {
+    let mut live = Copied::live(door)?;
+    let failed = |error: &io::Error| refused("reading the events of the recording", error);
+    let mut page = [0; FLIGHT_PAGE];
+    live.read(0, &mut page).map_err(|error| failed(&error))?;
+    let head = Head::of(&page).map_err(NotRead::failure)?;
+    head.events(&mut live).map_err(|error| failed(&error))
 }
 
 /// The error of a request, in one line.

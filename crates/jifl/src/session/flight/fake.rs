@@ -7,6 +7,10 @@ use std::io;
 use jifl_sys::abi::{Flight, FlightOp, from_name};
 use rustix::io::Errno;
 
+/// What it answers to Add: the event's number, and which recording it is.
+const ADDED: u32 = 24;
+const RECORDING: u32 = 3;
+
 /// What it knows and was told.
 #[derive(Default)]
 pub struct Recorder {
@@ -62,11 +66,15 @@ impl Recorder {
                     return refuse(Errno::NOENT);
                 }
             }
-            Some(FlightOp::Mask | FlightOp::Freeze | FlightOp::Thaw) => {
-                if self.region.is_none() {
-                    return refuse(Errno::NOENT);
-                }
+            Some(
+                FlightOp::Mask | FlightOp::Freeze | FlightOp::Thaw | FlightOp::Hold | FlightOp::Add,
+            ) if self.region.is_none() => return refuse(Errno::NOENT),
+            Some(FlightOp::Add) => {
+                asked.added = ADDED;
+                asked.recording = RECORDING;
             }
+            Some(FlightOp::Hold) if asked.recording != RECORDING => return refuse(Errno::STALE),
+            Some(FlightOp::Mask | FlightOp::Freeze | FlightOp::Thaw | FlightOp::Hold) => {}
             None => return refuse(Errno::INVAL),
         }
         Ok(())

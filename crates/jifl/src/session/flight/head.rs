@@ -5,8 +5,8 @@
 use std::io;
 
 use jifl_sys::abi::{
-    FLIGHT_EVENTS_MAX, FLIGHT_MAGIC, FLIGHT_PAGE, FLIGHT_TABLE_MAX, FLIGHT_VERSION, FlightEvent,
-    FlightHead, FlightRecord, FlightRing, from_name,
+    FLIGHT_EVENTS_MAX, FLIGHT_IMAGES, FLIGHT_MAGIC, FLIGHT_PAGE, FLIGHT_TABLE_MAX, FLIGHT_VERSION,
+    FlightEvent, FlightHead, FlightImage, FlightRecord, FlightRing, from_name,
 };
 
 use super::Memory;
@@ -20,6 +20,8 @@ pub const ADDRESSES: usize = FLIGHT_PAGE / 8;
 const RECORDS: std::ops::RangeInclusive<u32> = 64..=1 << 24;
 /// More CPUs than any machine has.
 const MOST_CPUS: u32 = 1 << 16;
+/// More images than any module makes a table for.
+const MOST_IMAGES: usize = 8 * FLIGHT_IMAGES;
 
 /// Why memory is not read as a recording: in words, with the way out where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +88,10 @@ impl Head {
                 u64::from(head.nevents) * FlightEvent::SIZE as u64,
             ),
             (
+                head.images_at,
+                u64::from(head.nimages) * FlightImage::SIZE as u64,
+            ),
+            (
                 head.rings_at,
                 u64::from(head.ncpus) * FlightRing::SIZE as u64,
             ),
@@ -108,6 +114,7 @@ impl Head {
         from <= self.bytes()
             && (1..=MOST_CPUS).contains(&head.ncpus)
             && (1..=FLIGHT_EVENTS_MAX as u32).contains(&head.nevents)
+            && head.nimages as usize <= MOST_IMAGES
             && head.npages as usize <= FLIGHT_TABLE_MAX * ADDRESSES
             && head.record_count.is_power_of_two()
             && RECORDS.contains(&head.record_count)

@@ -3,7 +3,7 @@
 
 use jifl_sys::abi::{
     FLIGHT_ARGS, FLIGHT_MAGIC, FLIGHT_PAGE, FLIGHT_TABLE_MAX, FLIGHT_VERSION, FlightEvent,
-    FlightHead, FlightRecord, FlightRing,
+    FlightHead, FlightImage, FlightRecord, FlightRing,
 };
 
 const PAGE: u64 = FLIGHT_PAGE as u64;
@@ -25,6 +25,13 @@ pub const EVENTS: [(&str, &str, &str); 9] = [
     ("warn", "log", "text:s5"),
     ("timer_expire", "irq", "function:a late:d"),
     ("odd", "proc", "one:q two"),
+];
+
+/// Where code lies in them: name, first address, bytes.
+pub const IMAGES: [(&str, u64, u32); 3] = [
+    ("vmlinux", 0xffff_ffff_8100_0000, 0x100_0000),
+    ("ext4", 0xffff_ffff_c000_0000, 0x8_0000),
+    ("", 0, 0),
 ];
 
 pub const SYS_ENTER: u16 = 0;
@@ -105,7 +112,7 @@ impl Made {
             event,
             cpu: cpu as u16,
             tid,
-            level: 0,
+            context: 0,
             check: 0,
             arg,
         };
@@ -139,23 +146,24 @@ impl Made {
     }
 
     /// Pages of the region, and where its parts are.
-    fn layout(&self) -> (u64, [u64; 4]) {
+    fn layout(&self) -> (u64, [u64; 5]) {
         let pages = |bytes: u64| bytes.div_ceil(PAGE);
         let cpus = self.rings.len() as u64;
         let events = pages((EVENTS.len() * FlightEvent::SIZE) as u64);
         let rings = pages(cpus * 64);
         let records = pages(cpus * u64::from(self.record_count) * 64);
         let mut table = 1;
-        while pages((1 + events + rings + table + records) * 8) > table {
+        while pages((2 + events + rings + table + records) * 8) > table {
             table += 1;
         }
         let at = [
             1,
             1 + events,
-            1 + events + rings,
-            1 + events + rings + table,
+            2 + events,
+            2 + events + rings,
+            2 + events + rings + table,
         ];
-        (at[3] + records, at.map(|page| page * PAGE))
+        (at[4] + records, at.map(|page| page * PAGE))
     }
 
     /// Number of pages of the region.
@@ -165,7 +173,7 @@ impl Made {
 
     /// The region, byte for byte.
     pub fn region(&self) -> Vec<u8> {
-        let (npages, [events_at, rings_at, pages_at, records_at]) = self.layout();
+        let (npages, [events_at, images_at, rings_at, pages_at, records_at]) = self.layout();
         let pages = match self.pages.is_empty() {
             true => (0..npages).map(|page| (256 + page) * PAGE).collect(),
             false => self.pages.clone(),
@@ -181,8 +189,9 @@ impl Made {
             nevents: EVENTS.len() as u32,
             npages: npages as u32,
             record_count: self.record_count,
-            reserved: 0,
+            nimages: IMAGES.len() as u32,
             events_at,
+            images_at,
             rings_at,
             pages_at,
             records_at,
@@ -205,6 +214,14 @@ impl Made {
         };
         put(0, &head.to_bytes());
         put(events_at, &events());
+        let images = IMAGES.map(|(name_, base, size)| FlightImage {
+            base,
+            size,
+            reserved: 0,
+            name: name(name_),
+        });
+        let images: Vec<u8> = images.iter().flat_map(FlightImage::to_bytes).collect();
+        put(images_at, &images);
         let addresses: Vec<u8> = pages.iter().flat_map(|page| page.to_le_bytes()).collect();
         put(pages_at, &addresses);
         for (cpu, ring) in self.rings.iter().enumerate() {

@@ -16,6 +16,7 @@ pub mod fields;
 pub mod file;
 mod head;
 pub mod image;
+mod images;
 #[cfg(test)]
 pub mod made;
 #[cfg(test)]

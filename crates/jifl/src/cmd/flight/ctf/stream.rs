@@ -35,7 +35,7 @@ pub fn packet(
         bytes.extend(entry.raw.event.to_le_bytes());
         bytes.extend(flight.time(entry).to_le_bytes());
         bytes.extend(entry.raw.tid.to_le_bytes());
-        bytes.extend(entry.raw.level.to_le_bytes());
+        bytes.extend(entry.raw.level().to_le_bytes());
         for field in fields_of(flight, entry.raw.event) {
             let number = entry.raw.arg[field.at];
             match field.kind {
