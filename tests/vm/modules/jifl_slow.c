@@ -19,6 +19,7 @@
 #include <linux/mutex.h>
 #include <linux/proc_fs.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 /* As it stands: not cloned, not inlined, no tail of another. */
 #define KNOWN __attribute__((noipa, optimize("no-optimize-sibling-calls")))
@@ -204,8 +205,12 @@ static int __init slow_init(void)
 		slow_items[i].key = i;
 		list_add_tail(&slow_items[i].list, &slow_list);
 	}
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&slow_timer, slow_timer_fires, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+#else
 	hrtimer_init(&slow_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	slow_timer.function = slow_timer_fires;
+#endif
 	for (i = 0; i < ARRAY_SIZE(slow_files); i++) {
 		struct slow_file *file = &slow_files[i];
 

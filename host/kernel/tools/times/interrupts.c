@@ -39,13 +39,19 @@ struct jifl_times_interrupts {
 	u32 depth;
 };
 
+/* Hooks get the address of the CPUs' own as any other. Later compilers tell the two apart. */
+static struct jifl_times_interrupts __percpu *jifl_times_interrupts_of(void *data)
+{
+	return (struct jifl_times_interrupts __percpu *)(unsigned long)data;
+}
+
 static void jifl_times_interrupt_begins(void *data)
 {
 	struct jifl_times_interrupts *in;
 	unsigned long flags;
 
 	raw_local_irq_save(flags);
-	in = this_cpu_ptr((struct jifl_times_interrupts __percpu *)data);
+	in = this_cpu_ptr(jifl_times_interrupts_of(data));
 	if (!in->depth++)
 		in->since = rdtsc();
 	raw_local_irq_restore(flags);
@@ -57,7 +63,7 @@ static void jifl_times_interrupt_ends(void *data)
 	unsigned long flags;
 
 	raw_local_irq_save(flags);
-	in = this_cpu_ptr((struct jifl_times_interrupts __percpu *)data);
+	in = this_cpu_ptr(jifl_times_interrupts_of(data));
 	if (in->depth && !--in->depth && !JIFL_HOST_PLANTED(interrupts_untimed))
 		WRITE_ONCE(in->ticks, in->ticks + rdtsc() - in->since);
 	raw_local_irq_restore(flags);
@@ -106,7 +112,7 @@ static int jifl_times_hook_handlers(struct jifl_times_counter *c, bool ends)
 			continue;
 		ret = JIFL_TRY(tracepoint_probe_register(jifl_times_handler(i, ends),
 							 jifl_times_handler_hook(ends),
-							 (void __force *)c->interrupts));
+							 (void *)(unsigned long)c->interrupts));
 		if (!ret)
 			c->handlers[ends] |= BIT(i);
 	}
@@ -121,7 +127,7 @@ static void jifl_times_unhook_handlers(struct jifl_times_counter *c, bool ends)
 		if (c->handlers[ends] & BIT(i))
 			tracepoint_probe_unregister(jifl_times_handler(i, ends),
 						    jifl_times_handler_hook(ends),
-						    (void __force *)c->interrupts);
+						    (void *)(unsigned long)c->interrupts);
 	c->handlers[ends] = 0;
 	tracepoint_synchronize_unregister();
 }

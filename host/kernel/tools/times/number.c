@@ -250,8 +250,11 @@ static const void __percpu *jifl_times_mib(const struct net *net, u32 which, u64
 		return JIFL_TIMES_MIB(net->mib.net_statistics, n);
 	case JIFL_COUNTER_UDP:
 		return JIFL_TIMES_MIB(net->mib.udp_statistics, n);
+#if __has_include(<net/udplite.h>)
+	/* Later kernels have none. */
 	case JIFL_COUNTER_UDP_LITE:
 		return JIFL_TIMES_MIB(net->mib.udplite_statistics, n);
+#endif
 	default:
 		return NULL;
 	}
