@@ -39,6 +39,7 @@
 	X(depth_not_apart, "what counts a call before a function is in one block with its beginning") \
 	X(long_run_unknown, "the map does not say what the beginning of long inserted code is") \
 	X(hit_without_room, "a record of numbers is written where there is no room") \
+	X(line_goes_on, "a line is written when lines have stopped") \
 	X(hit_depth_flat, "flags that lie on the stack round a record are not in its map") \
 	X(return_thunk_miscounted, "a return thunk counts one instruction less") \
 	X(branch_not_turned, "a layout has the block behind a branch, and the branch as it was") \

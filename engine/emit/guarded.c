@@ -4,6 +4,7 @@
 #include "guarded.h"
 #include "hit.h"
 #include "inserts.h"
+#include "line.h"
 #include "terms.h"
 #include "../base/plant.h"
 
@@ -216,8 +217,26 @@ static void emit_hit_fails(struct emit_unit *u, const struct ir_insert *ins,
 	map_walked(u, from, depth);
 }
 
+/* Where a line is not written: it is left to the host, to which this returns the branch, or: */
+static u32 emit_hit_stopped(struct emit_unit *u, const struct ir_insert *ins,
+			    const struct emit_saved *saved, const struct hit_values *values,
+			    u8 depth)
+{
+	struct x86_writer *w = &u->hot;
+	u32 from = x86_here(w), left;
+
+	left = emit_line_stopped(w, ins, values);
+	map_fixed(u, from, depth);
+	from = x86_here(w);
+	x86_popf(w);
+	emit_restore(w, u->config, saved);
+	map_walked(u, from, depth);
+	return left;
+}
+
 /*
  * save; pushf; condition; cli; values; append; popf; restore; jmp 3f;
+ * of a line, where there is none: popf; restore; jmp 3f;
  * no room, or a value that is unknown: popf; restore; the host's function; jmp 3f;
  * the condition is unknown: count that; it does not hold: drop the flags; restore; 3:
  *
@@ -230,7 +249,7 @@ void emit_guarded_hit(struct emit_unit *u, const struct ir_insert *ins, u8 flags
 	static struct hit_values values;
 	struct emit_body body = { .flags = true, .calls = true, .reads = ir_insert_reads(ins) };
 	struct x86_writer *w = &u->hot;
-	u32 from = x86_here(w), done[2], full;
+	u32 from = x86_here(w), done[3], ndone = 0, full;
 	struct emit_saved saved;
 	u8 depth;
 
@@ -252,21 +271,26 @@ void emit_guarded_hit(struct emit_unit *u, const struct ir_insert *ins, u8 flags
 		emit_terms(w, ins->terms, &saved, regs, &condition);
 	emit_hit_begin(w, u->config);
 	emit_hit_values(w, ins->hit, &saved, regs, &values);
-	full = emit_hit_append(w, ins, &values);
+	full = ins->hit->line ? emit_line(w, ins, &values) : emit_hit_append(w, ins, &values);
 	map_fixed(u, from, depth);
 	from = x86_here(w);
 	x86_popf(w);
 	emit_restore(w, u->config, &saved);
 	map_walked(u, from, depth);
-	done[0] = emit_jump_on(u);
+	done[ndone++] = emit_jump_on(u);
 	x86_set_rel32(w, full, x86_here(w));
+	if (ins->hit->line) {
+		full = emit_hit_stopped(u, ins, &saved, &values, depth);
+		done[ndone++] = emit_jump_on(u);
+		x86_set_rel32(w, full, x86_here(w));
+	}
 	emit_hit_left(u, ins, flags, regs, &saved, &values, depth);
 	if (ins->terms) {
-		done[1] = emit_jump_on(u);
+		done[ndone++] = emit_jump_on(u);
 		emit_hit_fails(u, ins, &saved, &condition, depth);
-		x86_set_rel32(w, done[1], x86_here(w));
 	}
-	x86_set_rel32(w, done[0], x86_here(w));
+	while (ndone)
+		x86_set_rel32(w, done[--ndone], x86_here(w));
 }
 
 bool emit_hit_has_code(const struct ir_hit *hit, const struct ir_terms *condition)

@@ -64,6 +64,28 @@ static void store(struct x86_writer *w, u8 width, u8 place, s64 to, u8 reg)
 	op(w, IR_OP_MOV, width, 0, at(place, to), number_in_reg(reg));
 }
 
+/* A line's values are written behind what changes rax and rdx: from here on none is there. */
+static bool leave(struct x86_writer *w, const struct ir_hit *hit, struct hit_values *values, u8 reg)
+{
+	u8 to = IR_REG_NONE;
+	u32 i;
+
+	for (i = 0; i < hit->nvalues; i++) {
+		struct ir_value *value = &values->value[i];
+
+		if (value->kind != IR_VALUE_REG || value->reg != reg)
+			continue;
+		if (to == IR_REG_NONE) {
+			to = emit_numbers_scratch();
+			if (to == IR_REG_NONE)
+				return false;
+			x86_mov(w, to, reg);
+		}
+		value->reg = to;
+	}
+	return true;
+}
+
 bool emit_hit_values(struct x86_writer *w, const struct ir_hit *hit, const struct emit_saved *saved,
 		     u16 regs, struct hit_values *values)
 {
@@ -75,7 +97,7 @@ bool emit_hit_values(struct x86_writer *w, const struct ir_hit *hit, const struc
 	values->ring = scratch[0];
 	values->place = scratch[1];
 	values->code.changes |= 1u << IR_RAX | 1u << IR_RDX;
-	return true;
+	return !hit->line || (leave(w, hit, values, IR_RAX) && leave(w, hit, values, IR_RDX));
 }
 
 /* A word of the record, by way of rdx; the task's address is in rax, behind CLOCK. */

@@ -6,7 +6,7 @@
 #include "numbers.h"
 
 /* Bytes of what is neither condition nor values: appending, saves and restores, the call. */
-#define HIT_CODE	500
+#define HIT_CODE	540
 _Static_assert(2 * TERMS_CODE + HIT_CODE <= IR_INSERT_LONG * EMIT_INSERT, "a HIT is a long insert");
 
 /* The values, and what appending needs besides. */
@@ -23,7 +23,7 @@ struct hit_values {
 bool emit_hit_has_code(const struct ir_hit *hit, const struct ir_terms *condition);
 /*
  * Emits what computes the values, as emit_terms does; code->unknown has the branches for what
- * cannot be read. false: the values have no code.
+ * cannot be read. false: the values have no code. A line has none of them in rax or rdx.
  */
 bool emit_hit_values(struct x86_writer *w, const struct ir_hit *hit, const struct emit_saved *saved,
 		     u16 regs, struct hit_values *values);

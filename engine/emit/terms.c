@@ -170,7 +170,8 @@ static void term(struct gen *g, u32 i)
  */
 static void find_temporaries(struct gen *g, u16 regs)
 {
-	static const u8 all[] = { IR_R11, IR_R9, IR_R8, IR_RCX, IR_RDX, IR_RSI, IR_RDI, IR_R10 };
+	static const u8 all[] = { IR_R11, IR_R9, IR_R8, IR_RCX, IR_RDX, IR_RSI, IR_RDI, IR_R10,
+				  IR_RBX, IR_R15, IR_R14 };
 	u32 i, live;
 
 	for (live = 0; live < 2; live++)
@@ -196,7 +197,7 @@ static bool emit_all(struct x86_writer *w, const struct ir_terms *terms,
 	made.code = code;
 	code->changes = code->nfails = code->nunknown = 0;
 	/* What the kernel has in rax would be lost at the first call. */
-	if (!terms->n || (terms->calls && terms->reads & 1u << IR_RAX))
+	if ((!terms->n && !numbers) || (terms->calls && terms->reads & 1u << IR_RAX))
 		return false;
 	find_temporaries(&made, regs);
 	for (i = 0; i < terms->n && !made.refused; i++) {
@@ -220,18 +221,22 @@ bool emit_terms(struct x86_writer *w, const struct ir_terms *terms, const struct
 	return !made.refused;
 }
 
-/* Registers for other uses. */
-static bool find_scratch(struct gen *g, u8 scratch[2])
+u8 emit_numbers_scratch(void)
 {
-	u32 i;
+	const u8 reg = number_temporary(&made);
 
-	for (i = 0; i < 2; i++) {
-		scratch[i] = number_temporary(g);
-		if (g->refused || g->depth == IR_TERMS_STACK)
-			return false;
-		g->stack[g->depth++] = (struct number){ .kind = NUMBER_TEMP, .reg = scratch[i] };
-	}
-	return true;
+	if (made.refused || made.depth == IR_TERMS_STACK)
+		return IR_REG_NONE;
+	made.stack[made.depth++] = (struct number){ .kind = NUMBER_TEMP, .reg = reg };
+	return reg;
+}
+
+/* Registers for other uses. */
+static bool find_scratch(u8 scratch[2])
+{
+	scratch[0] = emit_numbers_scratch();
+	scratch[1] = emit_numbers_scratch();
+	return scratch[0] != IR_REG_NONE && scratch[1] != IR_REG_NONE;
 }
 
 bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
@@ -250,7 +255,7 @@ bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
 	number_leave_rax(&made, n);
 	for (i = 0; i < n; i++)
 		values[i] = number_operand(&made, &made.stack[i]);
-	return find_scratch(&made, scratch);
+	return find_scratch(scratch);
 }
 
 bool emit_terms_have_code(const struct ir_terms *terms)

@@ -177,6 +177,8 @@ void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);
 void x86_branch_thread(struct x86_writer *w, bool call, s32 cell);
 /* reg = 1 if the condition holds, else 0; leaves flags */
 void x86_setcc(struct x86_writer *w, u8 cc, enum ir_reg reg);
+/* xadd reg, memory: 64 bits */
+void x86_xadd(struct x86_writer *w, struct ir_value to, enum ir_reg reg);
 /* imul from, to: 64 bits */
 void x86_imul(struct x86_writer *w, enum ir_reg to, enum ir_reg from);
 /* test $imm32, %eax. Returns where its imm32 is, for x86_set_rel32. */

@@ -180,3 +180,11 @@ void x86_op(struct x86_writer *w, const struct ir_step *s)
 	else
 		two_operands(w, s);
 }
+
+void x86_xadd(struct x86_writer *w, struct ir_value to, enum ir_reg reg)
+{
+	const struct ir_step s = { .width = 8, .dst = to };
+	const struct encoding e = { .opcode = 0x0fc1, .reg = reg, .rm = &s.dst };
+
+	put(w, &s, &e);
+}

@@ -108,11 +108,14 @@ struct jifl_flight_ring {
 	__u64 reserved[7];
 };
 
-/* Of a record: it is an interrupt or an NMI if this bit is set, else a softirq if that one is. */
-#define JIFL_FLIGHT_IRQ		0x0100
+/*
+ * Of a record: an interrupt or an NMI if one of these bits is set, else a softirq if that one is.
+ * Other bits say nothing.
+ */
+#define JIFL_FLIGHT_IRQ		0x0f00
 #define JIFL_FLIGHT_SOFTIRQ	0x0001
-/* With JIFL_FLIGHT_IRQ: it is an NMI. */
-#define JIFL_FLIGHT_NMI		0x1000
+/* With one of JIFL_FLIGHT_IRQ: it is an NMI if one of these is set. */
+#define JIFL_FLIGHT_NMI		0xf000
 
 /*
  * A record, a cache line. The nth record of a CPU, from 0 on, is in its ring at n modulo
@@ -125,14 +128,15 @@ struct jifl_flight_record {
 	__u16 event;			/* index in the table of events */
 	__u16 cpu;
 	__u32 tid;			/* of the running or interrupted task, first namespace */
-	__u16 context;			/* JIFL_FLIGHT_IRQ, _NMI, _SOFTIRQ; 0: it is the task */
-	__u16 check;			/* JIFL_FLIGHT_CHECK of the words, with 0 here */
+	__u16 context;			/* JIFL_FLIGHT_IRQ, _NMI, _SOFTIRQ; none: the task */
+	__u16 check;			/* JIFL_FLIGHT_CHECK of the rest */
 	__u64 arg[JIFL_FLIGHT_ARGS];
 };
 
 /*
- * sum: of all eight words (modulo 2^64). The check is the upper quarter of a product, which is the
- * sum of the quarters of sum + 1, and what the lower ones carry. So zeroes are no record.
+ * sum: of the time, the second word, tid, context, and the arguments (modulo 2^64). The check is
+ * the upper quarter of a product, which is the sum of the quarters of sum + 1, and what the lower
+ * ones carry. So zeroes are no record.
  */
 #define JIFL_FLIGHT_FACTOR	0x0001000100010001ull
 #define JIFL_FLIGHT_CHECK(sum)	((__u16)(((__u64)(sum) + 1) * JIFL_FLIGHT_FACTOR >> 48))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records of random numbers before each instruction; see inserts.h. Behind each stands a call with
- * all registers, which computes the same from the ops. Some have no such call, so that registers
- * are dead there.
+ * Records of random numbers before each instruction, and lines; see inserts.h. Behind each stands a
+ * call with all registers, which computes the same from the ops. Some have no such call, so that
+ * registers are dead there.
  */
 #include <stdlib.h>
+#include <x86intrin.h>
 
 #include "inserts.h"
 #include "terms.h"
@@ -17,6 +18,13 @@ enum { VALUES_AT = 64, RING = 1 << 12, CLOCK_AT = 8, CELL_AT = 16, TASK_AT = 24,
 /* With room for a record beyond its end. The second: of inserts that nobody checks. */
 static u64 bytes[2][(RING + 512) / sizeof(u64)];
 static struct ir_hit_ring rings[2];
+/* Likewise. */
+enum { LINES = 64, TID_AT = 40, CONTEXT_AT = 4 };
+static u64 lines[2][LINES][8];
+static u64 nlines[2], nlines_known, line_after;
+static struct ir_line_cpu line_cpus[2];
+static struct ir_line line_of[2];
+static u64 stop_time, *stop = &stop_time;
 static u64 counts[2], counted, left_calls, left_known, unknown, unknown_known;
 static const u8 *task = terms_memory;
 static struct context seen;
@@ -25,6 +33,7 @@ static struct context seen;
 enum { KEPT = 1 << 13 };
 struct inserted {
 	u64 seed;
+	u64 place;
 	bool has_condition;
 	struct ir_terms condition;
 	struct ir_hit hit;
@@ -39,6 +48,19 @@ void hits_begin(void)
 	for (i = 0; i < 2; i++)
 		rings[i] = (struct ir_hit_ring){ .data = (u64)(unsigned long)bytes[i],
 						 .limit = i ? ~0ull : 0 };
+	for (i = 0; i < 2; i++) {
+		nlines[i] = 0;
+		line_cpus[i] = (struct ir_line_cpu){ .count = (u64)(unsigned long)&nlines[i],
+						     .mask = LINES - 1,
+						     .lines = (u64)(unsigned long)lines[i],
+						     .number = 3ull << 48 };
+		line_of[i] = (struct ir_line){ .cpu = (s32)(unsigned long)&line_cpus[i],
+					       .task = (s32)(unsigned long)&task, .tid = TID_AT,
+					       .context = (s32)(unsigned long)terms_memory +
+							  CONTEXT_AT };
+	}
+	nlines_known = 0;
+	stop_time = ~0ull;
 	hits_recorded = hits_left = hits_wrong = 0;
 	counted = left_calls = left_known = unknown = unknown_known = 0;
 }
@@ -96,7 +118,38 @@ static bool is_record(const struct inserted *in, const struct context *c, const 
 	return true;
 }
 
-/* What must have happened: 1 a record, 0 nothing, -1 it was left; -2 the condition is unknown. */
+static bool is_line(const struct inserted *in, const u64 *values)
+{
+	const u64 n = nlines[0] - 1, *at = lines[0][n % LINES];
+	u64 sum = 1, word, i, k = 0;
+	u16 context;
+	u32 tid;
+
+	copy(&tid, terms_memory + TID_AT, sizeof(tid));
+	copy(&context, terms_memory + CONTEXT_AT, sizeof(context));
+	if (at[0] < line_after || at[0] > __rdtsc())
+		return false;
+	if (at[1] != ((u32)n | (u64)in->hit.event << 32 | 3ull << 48))
+		return false;
+	if ((at[2] & 0xffffffffffffull) != (tid | (u64)context << 32))
+		return false;
+	sum += at[0] + at[1] + tid + context;
+	for (i = 0; i < IR_LINE_VALUES; i++) {
+		if (in->hit.place && !i)
+			word = (u64)(s64)(s32)in->place;
+		else
+			word = k < in->hit.nvalues ? values[k++] : 0;
+		if (at[3 + i] != word)
+			return false;
+		sum += word;
+	}
+	return at[2] >> 48 == sum * IR_LINE_FACTOR >> 48;
+}
+
+/*
+ * What must have happened: 1 a record or line, 2 only the count, 0 nothing, -1 it was left; -2 the
+ * condition is unknown.
+ */
 static s32 wanted_of(const struct inserted *in, const struct context *c, u64 *values)
 {
 	u64 stack[IR_TERMS_STACK];
@@ -105,9 +158,11 @@ static s32 wanted_of(const struct inserted *in, const struct context *c, u64 *va
 		return -2;
 	if (in->has_condition && !stack[0])
 		return 0;
-	if (!terms_numbers(&in->hit.values, c, values) || rings[0].head > rings[0].limit)
+	if (in->hit.values.n && !terms_numbers(&in->hit.values, c, values))
 		return -1;
-	return 1;
+	if (in->hit.line)
+		return !stop_time ? -1 : stop_time == 1 ? 2 : 1;
+	return rings[0].head > rings[0].limit ? -1 : 1;
 }
 
 static void check(const struct context *c, const struct inserted *in, u64 seed)
@@ -122,19 +177,24 @@ static void check(const struct context *c, const struct inserted *in, u64 seed)
 		rings[0].head = counted;
 		wanted = wanted_of(in, c, values);
 		rings[0].head = head;
-		right = head == counted + (wanted > 0 ? in->hit.size : 0) &&
+		right = head == counted + (wanted > 0 && !in->hit.line ? in->hit.size : 0) &&
+			nlines[0] == nlines_known + (wanted == 1 && in->hit.line) &&
 			counts[0] == hits_recorded + (wanted > 0) &&
 			left_calls == left_known + (wanted == -1) &&
 			unknown == unknown_known + (wanted == -2) &&
-			(wanted <= 0 || is_record(in, c, values)) &&
+			(wanted != 1 || (in->hit.line ? is_line(in, values) :
+							is_record(in, c, values))) &&
 			(wanted != -1 || was_seen(c));
 		if (!right && !hits_wrong++)
 			unit_fail(__FILE__, __LINE__, "hits", "seed %#llx: %d", seed, wanted);
 	}
 	counted = head;
+	nlines_known = nlines[0];
+	line_after = __rdtsc();
 	hits_recorded = counts[0];
 	left_known = hits_left = left_calls;
 	unknown_known = unknown;
+	stop_time = seed % 5 > 1 ? ~0ull : seed % 5;
 	/* Now and then there is no room for the next one. */
 	rings[0].limit = head - (seed % 3 == 0 && head);
 }
@@ -142,6 +202,35 @@ static void check(const struct context *c, const struct inserted *in, u64 seed)
 #pragma GCC pop_options
 
 /* --- inserts ---------------------------------------------------------------------------------- */
+
+/* Reads and calls are of both. */
+static bool join(struct inserted *in)
+{
+	struct ir_hit *hit = &in->hit;
+
+	hit->values.reads |= in->has_condition ? in->condition.reads : 0;
+	hit->values.calls |= in->has_condition && in->condition.calls;
+	in->condition.reads = hit->values.reads;
+	in->condition.calls = hit->values.calls;
+	return jifl_engine_takes_hit(hit, in->has_condition ? &in->condition : NULL);
+}
+
+static void make_line(struct inserted *in, u64 mixed, bool checked)
+{
+	struct ir_hit *hit = &in->hit;
+	u64 seed = in->seed;
+
+	do {
+		*hit = (struct ir_hit){ .line = &line_of[!checked],
+					.stop = (s32)(unsigned long)&stop,
+					.event = (u16)(mixed >> 52), .place = mixed >> 51 & 1 };
+		hit->nvalues = (mixed >> 42) % (IR_LINE_VALUES + 1 - hit->place);
+		terms_set_loads(&hit->values);
+		terms_set_loads(&in->condition);
+		seed += 1ull << 50;
+	} while ((hit->nvalues && !terms_make_numbers(&hit->values, seed, hit->nvalues)) ||
+		 !terms_make_numbers(&in->condition, ~seed, 1) || !join(in));
+}
 
 static void make(struct inserted *in, u64 mixed, bool checked)
 {
@@ -153,6 +242,10 @@ static void make(struct inserted *in, u64 mixed, bool checked)
 	u64 seed = in->seed;
 
 	in->has_condition = mixed >> 40 & 1;
+	if (mixed >> 39 & 1) {
+		make_line(in, mixed, checked);
+		return;
+	}
 	do {
 		*hit = (struct ir_hit){ .ring = (u64)(unsigned long)&rings[!checked],
 					.mask = RING - 1, .at = VALUES_AT,
@@ -165,16 +258,8 @@ static void make(struct inserted *in, u64 mixed, bool checked)
 		terms_set_loads(&hit->values);
 		terms_set_loads(&in->condition);
 		seed += 1ull << 50;
-		if (!terms_make_numbers(&hit->values, seed, hit->nvalues) ||
-		    !terms_make_numbers(&in->condition, ~seed, 1))
-			continue;
-		hit->values.reads |= in->has_condition ? in->condition.reads : 0;
-		hit->values.calls |= in->has_condition && in->condition.calls;
-		in->condition.reads = hit->values.reads;
-		in->condition.calls = hit->values.calls;
-		if (jifl_engine_takes_hit(hit, in->has_condition ? &in->condition : NULL))
-			return;
-	} while (true);
+	} while (!terms_make_numbers(&hit->values, seed, hit->nvalues) ||
+		 !terms_make_numbers(&in->condition, ~seed, 1) || !join(in));
 }
 
 void insert_hits(struct ir_block *b, void *arg)
@@ -199,6 +284,7 @@ void insert_hits(struct ir_block *b, void *arg)
 			continue;
 		in = &all[next++ % KEPT];
 		in->seed = b->insns[i].addr.v + (insert_seed << 32);
+		in->place = b->insns[i].addr.v;
 		checked = mixed >> 44 & 3;
 		make(in, mixed, checked);
 		ins = ir_block_insert_long(b, IR_BEFORE, i);

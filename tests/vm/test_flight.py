@@ -177,6 +177,9 @@ WAYS = {"both": "jifl flight mask -e sys_enter,sys_exit", "calls": "jifl flight 
         "results": "jifl flight mask -e sys_exit"}
 EVENTS = "/sys/kernel/tracing/events/raw_syscalls"
 MOST = 50
+# A place of one's own with a number, which inserted code records.
+PLACE = "jifl flight start --keep -e warn && jifl flight add fn:vfs_read --record count"
+MOST_OF_PLACE = 75
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
@@ -185,13 +188,15 @@ def test_a_record_costs_few_instructions(kernel, show):
     reads = harness.compile_program("reads", "-O2", "-static")
     own = [f"{way} && {reads}" for way in WAYS.values()]
     run = harness.vm(" && ".join([str(reads), "jifl flight start --keep -e sys 2>/dev/null", *own, "jifl flight stop", str(reads),
+                                  f"({PLACE}) >/dev/null 2>&1", str(reads), "jifl flight stop", str(reads),
                                   f"echo 1 >{EVENTS}/enable", str(reads), f"echo 0 >{EVENTS}/sys_exit/enable", str(reads)]),
                      kernel=kernel, icount=True, timeout=200)
-    native, *took, after, events, event = map(int, run.stdout.split())
+    native, *took, after, place, then, events, event = map(int, run.stdout.split())
     added = dict(zip(WAYS, (each - native for each in took)))
     show(f"the flight recorder adds to a system call, in instructions: {added}; the kernel's events {events - native}, "
-         f"sys_enter {event - native}")
-    assert after == native
+         f"sys_enter {event - native}; a place {place - native}")
+    assert (after, then) == (native, native)
+    assert 0 < place - native <= MOST_OF_PLACE
     assert 0 < added["calls"] < added["both"] and 0 < added["results"] < added["both"], added
     if kernel in REDIRECTED:
         assert added["calls"] <= MOST and added["results"] <= MOST and added["both"] <= 2 * MOST, added

@@ -36,6 +36,7 @@
 #include "../store/flight.h"
 #include "calls.h"
 #include "flight.h"
+#include "line.h"
 #include "trigger.h"
 
 /*
@@ -363,6 +364,7 @@ int jifl_flight_find_events(void)
 	u32 i;
 
 	jifl_flight_program = jifl_flight_on_program;
+	jifl_flight_lines_init();
 	if (JIFL_FLIGHT_OLD_OOM)
 		jifl_flight_hooks[JIFL_FLIGHT_EVENT_oom].fn = jifl_flight_on_oom_pid;
 	if (JIFL_FLIGHT_EXIT_OF_GROUP)
@@ -437,6 +439,7 @@ int jifl_flight_listen(u64 *mask, u32 nmore)
 	}
 	*mask |= ret ? 0 : wanted & more;
 	WRITE_ONCE(jifl_flight_of_programs, *mask & more);
+	jifl_flight_lines_lead(*mask & more);
 	/* Those that do not listen any more do not run any more. */
 	tracepoint_synchronize_unregister();
 	return ret;

@@ -37,6 +37,7 @@
 #include "../session/audit.h"
 #include "../session/require.h"
 #include "flight.h"
+#include "line.h"
 #include "trigger.h"
 
 #define JIFL_FLIGHT_LEAST	64
@@ -67,6 +68,7 @@ static void jifl_flight_end(void)
 
 	WRITE_ONCE(jifl_flight_alive, NULL);
 	jifl_flight_listen(&nothing, 0);
+	jifl_flight_lines_end();
 	jifl_flight_lead(NULL);
 	jifl_flight_aim_away();
 	jifl_flight_unmap();
@@ -77,7 +79,8 @@ static void jifl_flight_end(void)
 	}
 	jifl_flight_nmore = 0;
 	/* Writes to memory that was given back mostly do no harm that anybody sees at once. */
-	if (jifl_flight_leads_to(&jifl_flight_region))
+	if (jifl_flight_leads_to(&jifl_flight_region) ||
+	    jifl_flight_lines_lead_to(jifl_flight_head()))
 		pr_err("a processor still has the rings of a recording that ends\n");
 	jifl_region_close(&jifl_flight_region);
 	WRITE_ONCE(jifl_flight_owner, NULL);
@@ -149,6 +152,7 @@ static int jifl_flight_start(const void *owner, struct jifl_flight *req)
 	head = jifl_flight_head();
 	WRITE_ONCE(jifl_flight_recording, jifl_flight_recording + 1);
 	jifl_flight_lead(&jifl_flight_region);
+	jifl_flight_lines_begin(jifl_flight_recording, head);
 	WRITE_ONCE(jifl_flight_owner, req->keep ? NULL : owner);
 	/* From here on it can be found. */
 	memcpy(head->magic, JIFL_FLIGHT_MAGIC, sizeof(head->magic));

@@ -7,6 +7,7 @@
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
+#include <linux/smp.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -32,6 +33,10 @@ static const u64 jifl_flight_long_ago;
 
 DEFINE_PER_CPU(struct jifl_flight_cpu, jifl_flight_cpu) = { .stop_at = &jifl_flight_long_ago };
 
+static void jifl_flight_is_past(void *nothing)
+{
+}
+
 static void jifl_flight_lead_away(void)
 {
 	int id;
@@ -42,6 +47,7 @@ static void jifl_flight_lead_away(void)
 		WRITE_ONCE(per_cpu_ptr(&jifl_flight_cpu, id)->stop_at, &jifl_flight_long_ago);
 	/* Those that have asked before (write.h, 5). */
 	synchronize_rcu();
+	on_each_cpu(jifl_flight_is_past, NULL, true);
 }
 
 bool jifl_flight_leads_to(const struct jifl_region *region)

@@ -27,7 +27,10 @@
  *    writes while RCU waits for it: code with preemption or interrupts off is a reader of RCU,
  *    where RCU watches. jifl_flight_lead(NULL) leads the question to a counter that is long past,
  *    then waits for RCU. Who asks later writes nothing, even if it comes from a call that was
- *    redirected before and has been restored since: so it may be late as it likes.
+ *    redirected before and has been restored since: so it may be late as it likes. Places of
+ *    programs may be where RCU does not watch, on the way into an idle processor's sleep. They
+ *    write with interrupts off, or in a breakpoint's handler, for which RCU watches. So
+ *    jifl_flight_lead(NULL) interrupts each CPU, too.
  *
  * Nothing here may call what records: there are no calls.
  *
@@ -41,6 +44,7 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <asm/msr.h>
+#include <asm/tsc.h>
 
 #include "../plant.h"
 #include "flight.h"
@@ -55,6 +59,12 @@ struct jifl_flight_cpu {
 } __aligned(64);
 DECLARE_PER_CPU(struct jifl_flight_cpu, jifl_flight_cpu);
 
+/* Does preempt_count() have the bits of a record's context, 8 further up? */
+#define JIFL_FLIGHT_COUNTS_SO							\
+	(SOFTIRQ_OFFSET == JIFL_FLIGHT_SOFTIRQ << 8 &&				\
+	 HARDIRQ_MASK == JIFL_FLIGHT_IRQ << 8 && NMI_MASK == JIFL_FLIGHT_NMI << 8)
+#define JIFL_FLIGHT_LEAST_OF(mask)	((mask) & -(mask))
+
 /*
  * Where a thread is whose preempt_count() is that, by the counts alone: on the way into an
  * interrupt there are no events. Which bits the kernel counts with differs: 7.3 has others than
@@ -62,8 +72,11 @@ DECLARE_PER_CPU(struct jifl_flight_cpu, jifl_flight_cpu);
  */
 static __always_inline u16 jifl_flight_context(unsigned int count)
 {
+	if (JIFL_FLIGHT_COUNTS_SO)
+		return count >> 8;
 	if (count & (NMI_MASK | HARDIRQ_MASK))
-		return JIFL_FLIGHT_IRQ | (count & NMI_MASK ? JIFL_FLIGHT_NMI : 0);
+		return JIFL_FLIGHT_LEAST_OF(JIFL_FLIGHT_IRQ) |
+		       (count & NMI_MASK ? JIFL_FLIGHT_LEAST_OF(JIFL_FLIGHT_NMI) : 0);
 	return count & SOFTIRQ_OFFSET ? JIFL_FLIGHT_SOFTIRQ : 0;
 }
 
@@ -88,7 +101,8 @@ static __always_inline bool jifl_flight_take(struct jifl_flight_place *place, u1
 					     u32 event)
 {
 	const u64 now = rdtsc();
-	u64 n = 1, number, rest, at;
+	const u32 tid = current->pid;
+	u64 n = 1, number, at;
 	const u64 *stop_at;
 	u64 *count, *to;
 
@@ -108,10 +122,9 @@ static __always_inline bool jifl_flight_take(struct jifl_flight_place *place, u1
 	/* In this order: step 2. */
 	WRITE_ONCE(to[0], now);
 	WRITE_ONCE(to[1], number);
-	rest = (u32)current->pid | (u64)context << 32;
-	WRITE_ONCE(to[2], rest);
+	WRITE_ONCE(to[2], tid | (u64)context << 32);
 	*place = (struct jifl_flight_place){
-		.to = to, .number = number, .sum = now + number + rest + 1,
+		.to = to, .number = number, .sum = now + number + tid + context + 1,
 	};
 	return true;
 }

@@ -357,15 +357,16 @@ def shown(*options):
     return [json.loads(line) for line in run("jifl", "flight", "show", "-f", "ndjson", *options, check=True).stdout.splitlines()]
 
 
-def places():
-    """Places in the kernel's code are events, with values, until the recording ends. One of them stops it."""
-    code = "import os\nfile = os.open('/dev/zero', os.O_RDONLY)\nfor n in range(1, 101): os.read(file, n)"
-    run("jifl", "flight", "start", "--keep", "-e", "sys_exit", check=True)
-    run("jifl", "flight", "add", "fn:vfs_read", "--record", "count, file->f_flags", "--name", "reads", check=True)
-    run("jifl", "flight", "add", "fn:vfs_read", "fn:ksys_read", "--if", "comm == \"reader\"", check=True)
-    run("jifl", "flight", "add", "fn:do_getpgid", "--record", "pid", "--if", "pid == 77777", "--stop", check=True)
-    same("places: each has a session", status()["sessions"] != [], True)
-    reader = background(sys.executable, "-c", "open('/proc/self/comm', 'w').write('reader')\n" + code)
+READER = """
+import os
+open('/proc/self/comm', 'w').write('reader')
+file = os.open('/dev/zero', os.O_RDONLY)
+for n in range(1, 101): os.read(file, n)
+"""
+
+
+def places_of(reader):
+    """What is recorded of a process that reads 1 to 100 bytes, one after the other."""
     reader.communicate()
     ours = [one for one in shown("-e", "reads") if one["tid"] == reader.pid]
     sizes = [one["arguments"]["count"] for one in ours]
@@ -379,6 +380,60 @@ def places():
     same("places: which one, by name", names, ["ksys_read", "vfs_read"] * 100)
     results = [one for one in shown("-e", "sys_exit") if one["tid"] == reader.pid and one["arguments"]["call"] == "read"]
     same("places: beside the results", [one["arguments"]["result"] for one in results][-100:], list(range(1, 101)))
+
+
+def places_as_called():
+    """Records that inserted code writes are those that the interpreter writes."""
+    run("jifl", "flight", "start", "--keep", "-e", "warn", check=True)
+    # What computes the caller is called, so this is interpreted.
+    run("jifl", "flight", "add", "fn:vfs_read", "--record", "a=rdx, b=rsi, c=caller, d=r8, e=rbp", "--name", "called", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "--record", "a=rdx, b=rsi, c=rdx + 1, d=r8, e=rbp", "--name", "registers", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "fn:ksys_read", "--record", "rdx", "--name", "both", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "--if", "count == 50", "--name", "fifty", check=True)
+    reader = background(sys.executable, "-c", READER)
+    reader.communicate()
+    values = {name: [list(one["arguments"].values()) for one in shown("-e", name) if one["tid"] == reader.pid]
+              for name in ("registers", "called", "fifty")}
+    own, others = values["registers"][-100:], values["called"][-100:]
+    same("places: registers", [one[0] for one in own], list(range(1, 101)))
+    same("places: what is computed of one", [int(str(one[2]), 0) for one in own], list(range(2, 102)))
+    same("places: the same as where a function is called", [one[:2] + one[3:] for one in own], [one[:2] + one[3:] for one in others])
+    both = [one["arguments"] for one in shown("-e", "both") if one["tid"] == reader.pid][-200:]
+    same("places: two of them", [(one["at"].split("+")[0], int(str(one["rdx"]), 0)) for one in both],
+         [(name, size) for size in range(1, 101) for name in ("ksys_read", "vfs_read")])
+    check("places: a condition", len(values["fifty"]) >= 1)
+    same("places: without a value", values["fifty"][-1], [])
+    run("jifl", "flight", "stop", check=True)
+    wait_for("no session is left", lambda: status()["sessions"] == [])
+
+
+def levels():
+    """Places in interrupts and softirqs are told as such."""
+    run("jifl", "flight", "start", "--keep", "-e", "warn", check=True)
+    run("jifl", "flight", "add", "fn:update_process_times", "--record", "user_tick", "--name", "tick", check=True)
+    run("jifl", "flight", "add", "fn:rcu_core", "--name", "softly", check=True)
+
+    def all_there():
+        run("cat", "/proc/version")
+        return shown("-e", "tick") and shown("-e", "softly")
+
+    wait_for("there is a tick, and a softirq", all_there)
+    same("levels: the timer's interrupt", {one["level"] for one in shown("-e", "tick")}, {"irq"})
+    same("levels: a softirq", {one["level"] for one in shown("-e", "softly")}, {"softirq"})
+    run("jifl", "flight", "stop", check=True)
+    wait_for("no session is left", lambda: status()["sessions"] == [])
+
+
+def places():
+    """Places in the kernel's code are events, with values, until the recording ends. One of them stops it."""
+    run("jifl", "flight", "start", "--keep", "-e", "sys_exit", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "--record", "count, file->f_flags", "--name", "reads", check=True)
+    run("jifl", "flight", "add", "fn:vfs_read", "fn:ksys_read", "--if", "comm == \"reader\"", check=True)
+    places_of(background(sys.executable, "-c", READER))
+    # What stops a recording has to be looked at: nothing is written by inserted code any more.
+    run("jifl", "flight", "add", "fn:do_getpgid", "--record", "pid", "--if", "pid == 77777", "--stop", check=True)
+    same("places: each has a session", status()["sessions"] != [], True)
+    places_of(background(sys.executable, "-c", READER))
     run("jifl", "flight", "mask", "-e", "sys_exit", check=True)
     before = len(shown("-e", "reads"))
     run("cat", "/proc/version")
@@ -487,6 +542,17 @@ def come_and_go():
             before = sum(Recording(device).counts)
             run("true")
             check(f"come and go, {round_}: it records", sum(Recording(device).counts) > before)
+    # What inserted code writes goes with its recording, too. The next one's events have the same numbers.
+    for round_ in range(6):
+        run("jifl", "flight", "start", "--keep", "-e", "warn", "--size", "64k", check=True)
+        name = f"event{round_}"
+        run("jifl", "flight", "add", "fn:vfs_read", "--record", f"count, {round_}", "--name", name, check=True)
+        run("true")
+        run("jifl", "flight", "freeze", check=True)
+        rounds = {one["arguments"][str(round_)] for one in shown("-e", name)}
+        same(f"come and go: the records of round {round_} are its own", rounds, {round_})
+        run("jifl", "flight", "stop", check=True)
+    wait_for("no session is left", lambda: status()["sessions"] == [])
     for one in loads:
         one.kill()
         one.communicate()
@@ -496,7 +562,7 @@ def flights(calls32):
     mark = log_mark()
     calls_of_32_bits(calls32)
     for part in (system_calls, forks, sessions_beside, switches, messages, masks_and_ice, stops_at_an_error,
-                 stops_at_what_is_slow, what_is_not_slow, places, holds, small_rings, owners, come_and_go,
+                 stops_at_what_is_slow, what_is_not_slow, places, places_as_called, levels, holds, small_rings, owners, come_and_go,
                  *([at_the_front] if HAS_FRONT else [])):
         part()
     same("the module has nothing to say", complaints(kernel_log(mark)), [])

@@ -12,7 +12,7 @@ ALL = (1 << 64) - 1
 RUNS, AT_REQUEST, AT_EVENT, AT_ERRNO, AT_PANIC, AT_SLOW = range(6)
 OF_THREAD, OF_ARG0, OF_ARG1, OF_CPU = range(4)
 # Of a record's level.
-SOFTIRQ, IRQ, NMI = 0x0001, 0x0100, 0x1000
+SOFTIRQ, IRQ, NMI = 0x0001, 0x0f00, 0xf000
 
 
 def request(op, mask=0, count=0, keep=0, buf=0, offset=0, length=0, stop_mask=0, stop_errno=0, after=0, memory=b"",
@@ -41,9 +41,9 @@ def add(device, name):
 
 def whole(record):
     """Is its check right?"""
-    words = struct.unpack("<8Q", record[:22] + b"\0\0" + record[24:])
-    product = (sum(words) + 1) * 0x0001000100010001 & (1 << 64) - 1
-    return product >> 48 == struct.unpack_from("<H", record, 22)[0]
+    time, number, tid, context, check, *args = struct.unpack("<QQIHH5Q", record)
+    product = (sum([time, number, tid, context, *args]) + 1) * 0x0001000100010001 & (1 << 64) - 1
+    return product >> 48 == check
 
 
 class Recording:

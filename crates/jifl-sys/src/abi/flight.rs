@@ -15,10 +15,10 @@ pub const FLIGHT_VERSION: u32 = 2;
 pub const FLIGHT_ARGS: usize = 5;
 /// Of [`FlightRecord::context`]: it is a softirq, if it is no interrupt.
 pub const FLIGHT_SOFTIRQ: u16 = 1;
-/// Of [`FlightRecord::context`]: it is an interrupt or an NMI, if this bit is set.
-pub const FLIGHT_IRQ: u16 = 0x0100;
-/// Of [`FlightRecord::context`], with [`FLIGHT_IRQ`]: it is an NMI.
-pub const FLIGHT_NMI: u16 = 0x1000;
+/// Of [`FlightRecord::context`]: it is an interrupt or an NMI, if one of these is set.
+pub const FLIGHT_IRQ: u16 = 0x0f00;
+/// Of [`FlightRecord::context`], with [`FLIGHT_IRQ`]: it is an NMI, if one is set.
+pub const FLIGHT_NMI: u16 = 0xf000;
 /// With this the sum of a record's words, and 1, is multiplied for its check.
 pub const FLIGHT_FACTOR: u64 = 0x0001_0001_0001_0001;
 /// Pages of the table of pages.
@@ -342,13 +342,17 @@ impl FlightRecord {
 
     /// The check of a record of these bytes, whose own check does not matter.
     pub fn sum(bytes: &[u8; FlightRecord::SIZE]) -> u16 {
-        const CHECK: usize = std::mem::offset_of!(FlightRecord, check);
-        let mut bytes = *bytes;
-        bytes[CHECK..CHECK + 2].fill(0);
-        let words = bytes.chunks_exact(8);
-        let sum = words.fold(0u64, |sum, word| {
-            sum.wrapping_add(u64::from_le_bytes(word.try_into().expect("eight bytes")))
-        });
+        const TID: usize = std::mem::offset_of!(FlightRecord, tid) / 8;
+        let word = |at: usize| {
+            let bytes = bytes[8 * at..8 * at + 8].try_into();
+            u64::from_le_bytes(bytes.expect("eight bytes"))
+        };
+        let (tid, context) = (word(TID) as u32, (word(TID) >> 32) as u16);
+        let sum = (0..FlightRecord::SIZE / 8)
+            .filter(|at| *at != TID)
+            .fold(u64::from(tid) + u64::from(context), |sum, at| {
+                sum.wrapping_add(word(at))
+            });
         (sum.wrapping_add(1).wrapping_mul(FLIGHT_FACTOR) >> 48) as u16
     }
 }

@@ -2,8 +2,8 @@
 /*
  * Fronts of programs: the condition with which a program begins, as a condition of the inserted
  * code. So a program whose condition does not hold is a few instructions. What comes behind the
- * condition is the counter, a record of numbers (engine/emit/hit.c), or the call of the interpreter
- * (act.c).
+ * condition is the counter, a record of numbers (engine/emit/hit.c), one of the flight recorder's
+ * (engine/emit/line.c), or the call of the interpreter (act.c).
  *
  * Why a front gives in copies what the interpreter gives natively:
  *
@@ -17,8 +17,8 @@
  * Why a front needs nothing of what a program needs (act.c):
  *
  * 4. It writes nothing but one counter, by one instruction, and a record, for which emit/hit.c has
- *    the proof. So interrupts may be on in a condition, and a front in an interrupt of another
- *    front does no harm.
+ *    the proof, or emit/line.c. So interrupts may be on in a condition, and a front in an
+ *    interrupt of another front does no harm.
  * 5. What it calls is load.S alone. Where that calls C code interrupts go off, and the call is one
  *    of the module's own. It is counted as a program that runs: programs that come in between, in
  *    a page fault, do not run (step 2 of act.c).
@@ -34,6 +34,7 @@
 #include "../../plant.h"
 #include "../../compat/current.h"
 #include "../../call/program.h"
+#include "../../store/flight.h"
 #include "probe.h"
 #include "act.h"
 #include "front.h"
@@ -151,15 +152,36 @@ static bool jifl_front_make(struct jifl_front *front, const struct jifl_program 
 	return takes;
 }
 
-/* The numbers that the program records, behind op `at`. false: it does something else, too. */
-static bool jifl_front_values(struct ir_hit *hit, const struct jifl_program *program, u32 at)
+/* The op that ends a program: the numbers of a front are recorded by it. */
+static bool jifl_front_ends(struct jifl_front *front, const struct jifl_op *op)
 {
-	struct ir_terms *values = &hit->values;
-	const struct jifl_op *op;
+	struct ir_hit *hit = &front->hit;
 
-	for (op = program->ops + at; op < program->ops + program->n; op++) {
-		if (op->code == JIFL_OP_RECORD)
-			return hit->nvalues && op == program->ops + program->n - 1;
+	if (op->code == JIFL_OP_RECORD)
+		return hit->nvalues && !hit->place;
+	if (hit->place + hit->nvalues > IR_LINE_VALUES || !jifl_flight_take_cell)
+		return false;
+	front->cell = jifl_flight_take_cell(op->arg, op->imm, hit);
+	front->has_cell = front->cell >= 0;
+	return front->has_cell;
+}
+
+/* The numbers that the program records, behind op `at`. false: it does something else, too. */
+static bool jifl_front_values(struct jifl_front *front, const struct jifl_program *program, u32 at)
+{
+	struct ir_hit *hit = &front->hit;
+	struct ir_terms *values = &hit->values;
+	const struct jifl_op *op = program->ops + at;
+
+	/* The place itself is no register of instructions. */
+	if (at + 1 < program->n && op->code == JIFL_OP_REG && op->arg == 16 &&
+	    op[1].code == JIFL_OP_OUT) {
+		hit->place = true;
+		op += 2;
+	}
+	for (; op < program->ops + program->n; op++) {
+		if (op->code == JIFL_OP_RECORD || op->code == JIFL_OP_FLIGHT)
+			return op == program->ops + program->n - 1 && jifl_front_ends(front, op);
 		if (op->code == JIFL_OP_OUT) {
 			if (++hit->nvalues > IR_HIT_VALUES)
 				return false;
@@ -184,7 +206,7 @@ static bool jifl_front_record(struct jifl_front *front, const struct jifl_progra
 	bool takes;
 
 	if ((asks && !front->is_made) || program->ops[front->from].code != JIFL_OP_HIT ||
-	    !jifl_front_values(&front->hit, program, front->from + 1))
+	    !jifl_front_values(front, program, front->from + 1))
 		return false;
 	values->load = jifl_front_loads;
 	values->reads |= reads;
@@ -213,11 +235,23 @@ static int jifl_fronts_open_ring(struct jifl_probe *p, const struct jifl_program
 		ret = 0;
 	}
 	for (i = 0; i < programs->n; i++)
-		if (!p->inlined)
+		if (p->fronts[i].has_cell)
+			continue;
+		else if (!p->inlined)
 			p->fronts[i].records = false;
 		else if (p->fronts[i].records)
 			jifl_hit_ring_describe(p->inlined, &p->fronts[i].hit);
 	return ret;
+}
+
+void jifl_fronts_close(struct jifl_probe *p)
+{
+	u32 i;
+
+	for (i = 0; p->fronts && i < p->nfronts; i++)
+		if (p->fronts[i].has_cell)
+			jifl_flight_put_cell(p->fronts[i].cell);
+	kvfree(p->fronts);
 }
 
 int jifl_fronts_open(struct jifl_probe *p, const struct jifl_programs *programs)
@@ -229,13 +263,14 @@ int jifl_fronts_open(struct jifl_probe *p, const struct jifl_programs *programs)
 	p->fronts = JIFL_ALLOC(kvcalloc(programs->n, sizeof(*p->fronts), GFP_KERNEL));
 	if (!p->fronts)
 		return -ENOMEM;
+	p->nfronts = programs->n;
 	for (i = 0; i < programs->n; i++) {
 		struct jifl_front *front = &p->fronts[i];
 
 		jifl_front_shown(front, &programs->programs[i]);
 		front->is_made = jifl_front_make(front, &programs->programs[i]);
 		front->records = may && jifl_front_record(front, &programs->programs[i]);
-		records |= front->records;
+		records |= front->records && !front->has_cell;
 		cond_resched();
 	}
 	return records ? jifl_fronts_open_ring(p, programs) : 0;

@@ -18,12 +18,20 @@ struct jifl_front {
 	bool counts;		/* and the execution is counted if it holds: nothing else is done */
 	/* Inserted code does all that the program does: it counts, and records numbers. */
 	bool records;
+	/* They go to the flight recorder: `cell` is one of that. */
+	bool has_cell;
+	s32 cell;
 	u32 from;		/* the op behind that condition; 0: there is none */
 	struct ir_terms terms;
 	struct ir_hit hit;	/* records */
 };
 
-/* Makes p->fronts, one for each program, and p->inlined if one records. -ENOMEM, -EINTR. Sleeps. */
+/*
+ * Makes p->fronts, one for each program, and p->inlined if one records for the session's reader.
+ * -ENOMEM, -EINTR. Sleeps.
+ */
 int jifl_fronts_open(struct jifl_probe *p, const struct jifl_programs *programs);
+/* Undoes that, whole or not; code is inserted no more. Sleeps. */
+void jifl_fronts_close(struct jifl_probe *p);
 
 #endif

@@ -136,6 +136,7 @@ struct jifl_probe {
 	/* Of programs; NULL: none needs it. */
 	struct jifl_act_room __percpu *room;
 	struct jifl_front *fronts;	/* by program */
+	u32 nfronts;
 	struct jifl_groups *groups;
 	struct jifl_hit_ring *ring, *inlined; /* the second: what inserted code writes; or NULL */
 	struct jifl_times *times;	/* the tool times' own; else NULL */

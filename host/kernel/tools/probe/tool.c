@@ -186,7 +186,7 @@ void jifl_probe_close(struct jifl_session *s)
 	jifl_groups_close(p->groups);
 	free_percpu(p->room);
 	jifl_counters_close(p->counters);
-	kvfree(p->fronts);
+	jifl_fronts_close(p);
 	kvfree(p->places);
 	kvfree(p->works);
 	kvfree(p->sites);

@@ -21,6 +21,7 @@ use crate::kernel::values;
 use crate::session::device;
 use crate::session::flight::{door, fields};
 use crate::session::measure::Session;
+use crate::session::scope::Span;
 use crate::show::output;
 
 /// Arguments of `jifl flight add`.
@@ -82,6 +83,8 @@ pub fn run(args: &AddArgs) -> Result<u8, Failure> {
         }
     }
     session.splices.clone_from(&places.splices);
+    // Of the functions themselves, not of what they call.
+    Span::default().scope().apply(&mut session)?;
     session.begin(&door, &Table::all())?;
     hold(&door, added, args.stop)?;
     output::note(&format!(
