@@ -159,8 +159,9 @@ fn run_on(host: remote::host::Host, command: Command) -> Result<u8, Failure> {
     match command {
         Command::Stat(args) => stat::run(&args, Some(&host)),
         Command::Top(args) => top::run(&args, Some(host)),
+        Command::Search(args) => search::run(&args, Some(&host)),
         _ => Err(Failure::usage(
-            "--host goes with stat and top: all else is about the machine it runs on (ssh)",
+            "--host goes with stat, top and search: all else is about the machine it runs on (ssh)",
         )),
     }
 }
@@ -175,7 +176,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Probe(args) => probe::run(&args),
         Command::Stat(args) => stat::run(&args, None),
         Command::Top(args) => top::run(&args, None),
-        Command::Search(args) => search::run(&args),
+        Command::Search(args) => search::run(&args, None),
         Command::Serve(args) => serve::run(&args),
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),

@@ -108,8 +108,14 @@ def ask(method, path, body=None):
 
 def events(number):
     """Events of a session, as they come: name and data."""
+    return events_of("GET", f"/v1/stat/{number}/events")
+
+
+def events_of(method, path, body=None):
+    """Events that are the answer to a request, as they come: name and data."""
     connection = OverSocket()
-    connection.request("GET", f"/v1/stat/{number}/events")
+    headers = {"Content-Type": "application/json"} if body is not None else {}
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
     answer, name = connection.getresponse(), None
     try:
         while line := answer.readline().decode().rstrip("\n"):
@@ -298,6 +304,50 @@ def about():
     check("about: a refusal is one line", end.returncode and end.stderr.count("\n") == 1 and "none_such" in end.stderr, end)
 
 
+def searches(daemon):
+    """A search is that of `jifl search`; its tree comes while it grows; it ends with its client, and is root's."""
+    shape = lambda report: sorted(key for key in report) + [(one["name"], one["unit"], one["threshold"]) for one in report["tests"]]
+    decided = lambda report: sum(one["verdict"] != "not tested" for one in report["tests"])
+    reports = {}
+    for name, host in (("here", []), ("of the daemon", ["--host", "unix:"])):
+        end = run("jifl", *host, "search", "--for", "120s", "-f", "json", timeout=400)
+        check(f"a search {name}", end.returncode in (0, 4) and end.stdout, end)
+        reports[name] = json.loads(end.stdout)
+        check(f"a search {name}: it tested", decided(reports[name]) > 3 and reports[name]["sentence"], reports[name])
+    same("searches here and of the daemon have one form", shape(reports["here"]), shape(reports["of the daemon"]))
+    end = run("jifl", "--host", "unix:", "search", "--for", "5s", "--threshold", "cpu=0.001", timeout=400)
+    lines = end.stdout.splitlines()
+    check("a search as text", any(line.startswith("cpu ") for line in lines) and any(line.startswith("finding: ") for line in lines)
+          and lines[-1].startswith("# cost: "), end)
+    grown = number = None
+    for name, data in events_of("POST", "/v1/search", {"for_ms": 300_000}):
+        if name == "begin":
+            number = data["id"]
+        elif name == "tree":
+            grown, before = decided(data["report"]), grown or 0
+            check("the tree grows", grown >= before and data["report"]["doing"], data)
+            if grown and not before:
+                same("a second one is refused", ask("POST", "/v1/search", {})[0], 429)
+                same("it is listed", [(one["kind"], one["id"]) for one in ask("GET", "/v1/sessions")[1]["works"]], [("search", number)])
+                same("a user ends nothing of root's", as_user([GROUP], "DELETE", f"/v1/search/{number}")[0], 403)
+                same("root ends it", ask("DELETE", f"/v1/search/{number}")[0], 200)
+        else:
+            same("its end has what is known", (name, data["report"]["cut_short"]), ("end", "it was interrupted"))
+            check("all that was known", decided(data["report"]) >= grown, data)
+    before = sessions()
+    client = background("jifl", "--host", "unix:", "search", "--for", "300s")
+    wait_for("a search's session", lambda: sessions() > before or client.poll() is not None)
+    client.kill()
+    client.communicate()
+    wait_for("the end of a search without a client", lambda: "ended: why its client left" in daemon.said(), timeout=120)
+    same("nothing of it is left", (sessions(), ask("GET", "/v1/sessions")[1]["works"]), (before, []))
+    same("a search is root's", as_user([GROUP], "POST", "/v1/search", {})[0], 403)
+    end = run("jifl", *holder("alice"), "search", "--for", "5s")
+    check("no certificate is root's", end.returncode and end.stderr.count("\n") == 1 and "--variables" in end.stderr, end)
+    end = run("jifl", "--host", "unix:", "search", "--", "ls")
+    check("a command would run elsewhere", end.returncode == 2 and end.stderr.count("\n") == 1, end)
+
+
 def strangers():
     """Without a certificate of the authority nobody is served."""
     end = run("jifl", *holder("eve"), "stat", "fn:vfs_read", "--for", "1s")
@@ -351,6 +401,7 @@ def audit(daemon):
     check("audit: by user", any(re.fullmatch(r"uid 0 pid \d+", who) for _, who, _ in started), said)
     check("audit: by certificate", any(who.startswith('certificate "CN=alice,O=test" from 127.0.0.1:') for _, who, _ in started), said)
     check("audit: another user", any(who.startswith(f"uid {USER} pid") for _, who, _ in started), said)
+    check("audit: searches", re.search(r"search \d+ started: who uid 0 pid \d+ what search for 120 s budget 2 %", said), said)
     check("audit: what", all(what.startswith("fn:vfs_read") for *_, what in started), said)
     check("audit: refusals", "refused: who uid" in said and "TLS handshake" in said, said)
 
@@ -374,6 +425,7 @@ def program():
     kept = exact()
     figure("seconds for exact counts", f"{time.monotonic() - began:.1f}")
     about()
+    searches(daemon)
     users(kept)
     strangers()
     deaths(daemon)

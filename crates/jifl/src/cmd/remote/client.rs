@@ -69,17 +69,20 @@ impl Client {
         })
     }
 
-    /// Reads events until there are no more, or `take` returns false.
+    /// Reads the events that are the answer to a request, until there are no more, or `take`
+    /// returns false.
     ///
     /// # Errors
     /// The daemon is not there, refuses, or is gone before the end.
     pub fn events(
         &self,
+        method: Method,
         path: &str,
+        order: Option<Vec<u8>>,
         mut take: impl FnMut(&str, &str) -> bool,
     ) -> Result<(), Failure> {
         self.runtime.block_on(async {
-            let mut body = self.send(Method::GET, path, None).await?.into_body();
+            let mut body = self.send(method, path, order).await?.into_body();
             let mut parser = Parser::default();
             loop {
                 let frame = timeout(QUIET, body.frame()).await;

@@ -23,7 +23,7 @@ const PORT: u16 = 7443;
 /// Options before the subcommand.
 #[derive(Debug, Clone, Default, Args)]
 pub struct HostArgs {
-    /// For `stat` and `top`: show the functions that this daemon of `jifl serve` looks at:
+    /// For `stat`, `top` and `search`: show the machine of this daemon of `jifl serve`:
     /// unix:PATH, https://NAME:PORT, or a NAME of ~/.config/jifl/hosts.toml
     #[arg(long, value_name = "HOST")]
     host: Option<String>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl --host`: `stat` and `top` of the sessions of a daemon, `jifl serve`, here or elsewhere.
+//! `jifl --host`: `stat`, `top` and `search` of a daemon, `jifl serve`, here or elsewhere.
 
 pub mod client;
 pub mod host;
+pub mod search;
 pub mod source;

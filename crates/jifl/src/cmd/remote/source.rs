@@ -70,9 +70,11 @@ impl Session {
         // It ends with the events; they end when nobody takes them.
         thread::spawn(move || {
             let read = Client::new(host).and_then(|client| {
-                client.events(&path, |event, data| match event_of(event, data) {
-                    Some(event) => to.send(event).is_ok(),
-                    None => true,
+                client.events(Method::GET, &path, None, |event, data| {
+                    match event_of(event, data) {
+                        Some(event) => to.send(event).is_ok(),
+                        None => true,
+                    }
                 })
             });
             let failure = read.err().unwrap_or_else(|| {

@@ -27,6 +27,8 @@
 
 mod hypotheses;
 mod ledger;
+pub mod order;
+mod remote;
 mod show;
 mod sleepers;
 mod stacks;
@@ -35,27 +37,33 @@ mod tests;
 mod tree;
 mod vitals;
 mod walk;
-mod world;
+pub mod world;
 
 use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use jifl_sys::os;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use serde_json::Value as Json;
 
-use self::hypotheses::threshold;
-use self::ledger::Ledger;
-use self::walk::Walk;
-use self::world::Here;
+use self::order::{Grown, Order};
+use self::world::Ways;
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
-use crate::cmd::stat::source;
+use crate::cmd::remote::host::Host;
+use crate::cmd::stat::source::{self, Kernel};
 use crate::kernel::lines::LinesArgs;
-use crate::session::scope::{Tasks, exit_status, gate, not_run};
-use crate::show::output::{Format, Sink};
+use crate::session::scope::{exit_status, gate, not_run};
+use crate::show::output::{self, Format, Sink};
 use crate::show::text;
+
+/// Why a search ends that somebody has ended.
+pub const INTERRUPTED: &str = "it was interrupted";
 
 /// Arguments of `jifl search`.
 #[derive(Debug, Args)]
@@ -71,7 +79,8 @@ Examples:
   jifl search
   jifl search -- tar -cf /dev/null /usr/share
   jifl search -p 1234 --for 10s
-  jifl search --budget 1 --threshold disk=1 -f json")]
+  jifl search --budget 1 --threshold disk=1 -f json
+  jifl --host db1 search --for 20s")]
 pub struct SearchArgs {
     /// Only this process, and its descendants
     #[arg(short, long, value_name = "PID", conflicts_with = "command")]
@@ -80,7 +89,7 @@ pub struct SearchArgs {
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     time: Duration,
     /// Percent of the processors' time that inserted code may take
-    #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = order::BUDGET)]
     budget: f64,
     /// From where on a hypothesis is true: NAME=NUMBER
     #[arg(long, value_name = "NAME=NUMBER")]
@@ -98,23 +107,36 @@ pub struct SearchArgs {
     command: Vec<OsString>,
 }
 
-/// Runs the command; the result is the exit status.
+impl SearchArgs {
+    fn order(&self) -> Order {
+        Order {
+            pid: self.pid,
+            for_ms: u64::try_from(self.time.as_millis())
+                .unwrap_or(u64::MAX)
+                .max(1),
+            budget: self.budget,
+            thresholds: self.threshold.clone(),
+        }
+    }
+
+    fn write(&self, sink: &mut Sink, grown: &Grown) -> Result<(), Failure> {
+        match self.format {
+            Format::Text => sink.write(&grown.text),
+            Format::Json => sink.write(&text::json(&grown.report)),
+        }
+    }
+}
+
+/// Runs the command; the result is the exit status. `host`: whose machine is searched; without it
+/// this one.
 ///
 /// # Errors
-/// This machine cannot, or an argument makes no sense.
-pub fn run(args: &SearchArgs) -> Result<u8, Failure> {
-    if !(args.budget > 0.0 && args.budget <= 100.0) {
-        return Err(Failure::usage(format!(
-            "--budget {}: give percent of the processors' time, above 0 and at most 100",
-            args.budget
-        )));
-    }
-    let thresholds = args.threshold.iter().map(|word| threshold(word));
-    let thresholds = thresholds.collect::<Result<_, Failure>>()?;
-    if let Some(pid) = args.pid
-        && !(pid > 0 && Path::new(&format!("/proc/{pid}")).exists())
-    {
-        return Err(Failure::failed(format!("no process {pid}")));
+/// The machine cannot, or an argument makes no sense.
+pub fn run(args: &SearchArgs, host: Option<&Host>) -> Result<u8, Failure> {
+    let order = args.order();
+    order.understand()?;
+    if let Some(host) = host {
+        return remote::run(args, &order, host);
     }
     source::check()?;
     let mut sink = Sink::open(args.output.as_deref())?;
@@ -128,30 +150,34 @@ pub fn run(args: &SearchArgs) -> Result<u8, Failure> {
                 .map_err(|error| not_run(command, &error))?,
         ),
     };
-    let process = args.pid.or(child.as_ref().map(|child| child.id() as i32));
-    let tasks = process.map_or_else(Tasks::default, Tasks::of_process);
-    let processors = match process {
-        Some(_) => 1.0,
-        None => online().max(1) as f64,
+    let ways = Ways {
+        source: Kernel::default(),
+        stop: Box::new(move || is_readable(&interrupt).then_some(INTERRUPTED)),
+        tell: Box::new(|found| note(&found.json())),
     };
-    let world = Here::new(tasks, process, args.time, interrupt, child, &args.lines)?;
-    let ledger = Ledger::new(args.budget / 100.0, processors);
-    let found = Walk::new(&world, &thresholds, ledger).search()?;
-    match args.format {
-        Format::Text => sink.write(&found.text())?,
-        Format::Json => sink.write(&text::json(&found.json()))?,
-    }
-    let own = if found.cut_short.is_some() {
-        LIMIT
-    } else {
-        DONE
-    };
+    let (found, world) = order.search(ways, child, &args.lines)?;
+    let grown = Grown::of(&found);
+    args.write(&mut sink, &grown)?;
+    let own = if grown.is_cut_short() { LIMIT } else { DONE };
     Ok(world.finish()?.map_or(own, exit_status))
 }
 
-/// Processors that run.
-fn online() -> usize {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let is_one = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
-    stat.lines().filter(is_one).count()
+/// Tells a person what is being done.
+fn note(report: &Json) {
+    if let Some(doing) = report["doing"].as_str()
+        && std::io::stderr().is_terminal()
+    {
+        let seconds = report["elapsed_ns"].as_f64().unwrap_or(0.0) / 1e9;
+        output::note(&format!("# {seconds:.1} s: {doing}"));
+    }
+}
+
+fn is_readable(stream: &UnixStream) -> bool {
+    let mut events = [PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let polled = rustix::event::poll(&mut events, Some(&at_once));
+    polled.is_ok() && !events[0].revents().is_empty()
 }

@@ -103,6 +103,10 @@ impl Found {
         for (_, node) in &self.tests {
             line(&mut text, node, 0);
         }
+        if let Some(doing) = &self.doing {
+            let seconds = self.elapsed_ns as f64 / 1e9;
+            return text + &format!("so far: {}\n# {seconds:.1} s: {doing}\n", self.sentence());
+        }
         text += &format!("finding: {}\n", self.sentence());
         if let Some(why) = self.cut_short {
             text += &format!("# the search ended early: {why}\n");
@@ -134,7 +138,8 @@ impl Found {
                 "share": deepest.and_then(|one| self.share(one)),
             })),
             "sentence": self.sentence(),
-            "tests": self.tests.iter().map(|(_, node)| node.json()).collect::<Vec<_>>(),
+            "doing": self.doing,
+            "tests": self.tests.iter().map(|(_, node)| node.json(&|one| self.share(one))).collect::<Vec<_>>(),
             "cost": self.ledger.share(self.elapsed_ns),
             "budget": self.ledger.budget,
             "processors": self.ledger.processors,

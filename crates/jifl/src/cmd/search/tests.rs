@@ -3,8 +3,8 @@
 //! when somebody waits.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jifl_sys::abi::Time;
@@ -21,6 +21,7 @@ use crate::base::parse::check;
 use crate::cmd::stat::Known;
 use crate::cmd::stat::sheet::{Counted, Keys, Row};
 use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
+use crate::session::scope::Tasks;
 
 const SECOND: u64 = 1_000_000_000;
 const CLOCK: &str = "tick_sched_timer+0x1;asm_sysvec_apic_timer_interrupt+0x16;";
@@ -49,6 +50,8 @@ struct State {
     /// What a call of a function that is looked at takes.
     call_ns: u64,
     is_watched: AtomicBool,
+    /// What was told while it ran.
+    said: Mutex<Vec<serde_json::Value>>,
     sessions: AtomicU64,
 }
 
@@ -319,12 +322,17 @@ impl World for Made {
         (address == 4096).then(|| "slow_mutex [m]".into())
     }
 
-    fn say(&self, _: &str) {}
+    fn say(&self, found: &Found) {
+        self.0.said.lock().unwrap().push(found.json());
+    }
 }
 
 fn search(state: State) -> Found {
-    let made = Made(Arc::new(state));
-    let walk = Walk::new(&made, &Thresholds::default(), Ledger::new(0.02, 2.0));
+    search_of(&Made(Arc::new(state)))
+}
+
+fn search_of(made: &Made) -> Found {
+    let walk = Walk::new(made, &Thresholds::default(), Ledger::new(0.02, 2.0));
     walk.search().unwrap()
 }
 
@@ -381,6 +389,28 @@ fn a_lock_is_found_with_who_takes_it() {
         "{}",
         found.text()
     );
+}
+
+/// What is known is told while the search goes on; what is decided stays decided.
+#[test]
+fn the_tree_grows() {
+    let made = Made(Arc::new(State {
+        does: vec![LOCK],
+        ..State::default()
+    }));
+    let found = search_of(&made);
+    let said = made.0.said.lock().unwrap();
+    let decided = |tree: &serde_json::Value| {
+        let tests = tree["tests"].as_array().unwrap().iter();
+        let is_one = |one: &&serde_json::Value| one["verdict"] != "not tested";
+        tests.filter(is_one).count()
+    };
+    let grown: Vec<usize> = said.iter().map(decided).collect();
+    assert!(grown.is_sorted() && grown[0] == 0, "{grown:?}");
+    let last = said.last().unwrap();
+    assert_eq!(last["finding"], found.json()["finding"]);
+    assert!(last["doing"].is_string() && found.json()["doing"].is_null());
+    assert!(said.iter().all(|one| one["cut_short"].is_null()));
 }
 
 /// Sleep that began before the session has no stack there.

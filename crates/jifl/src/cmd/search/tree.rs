@@ -9,6 +9,9 @@ const BAND: f64 = 0.15;
 /// How often a value is measured at most.
 pub const TRIES: usize = 3;
 
+/// Why a test has no result while the search goes on.
+const NOT_YET: &str = "not yet";
+
 /// What came of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -79,7 +82,7 @@ impl Node {
             value: 0.0,
             unit,
             threshold,
-            verdict: Verdict::NotTested("the search ended before".into()),
+            verdict: Verdict::NotTested(NOT_YET.into()),
             site: None,
             objects: Vec::new(),
             path: Vec::new(),
@@ -102,6 +105,14 @@ impl Node {
         self.verdict = Verdict::NotTested(why.into());
     }
 
+    /// The search is over: what is not tested by now will not be.
+    pub fn close(&mut self) {
+        if self.verdict == Verdict::NotTested(NOT_YET.into()) {
+            self.leave("the search ended before");
+        }
+        self.children.iter_mut().for_each(Node::close);
+    }
+
     /// Is it true?
     pub fn holds(&self) -> bool {
         self.verdict == Verdict::True
@@ -121,8 +132,8 @@ impl Node {
         own.into_iter().chain(below.unwrap_or_default()).collect()
     }
 
-    /// For programs.
-    pub fn json(&self) -> Json {
+    /// For programs. `share`: a test's part of all time, where it has one.
+    pub fn json(&self, share: &dyn Fn(&Node) -> Option<f64>) -> Json {
         let (verdict, why) = match &self.verdict {
             Verdict::True => ("true", None),
             Verdict::False => ("false", None),
@@ -136,11 +147,12 @@ impl Node {
             "value": self.is_tested().then_some(self.value),
             "unit": self.unit,
             "threshold": self.threshold,
+            "share": share(self).filter(|_| self.is_tested()),
             "site": self.site,
             "line": self.line,
             "objects": self.objects,
             "path": self.path,
-            "tests": self.children.iter().map(Node::json).collect::<Vec<_>>(),
+            "tests": self.children.iter().map(|one| one.json(share)).collect::<Vec<_>>(),
         })
     }
 }
@@ -205,11 +217,18 @@ mod tests {
         top.children = vec![node("e", 0.0), inner];
         let names: Vec<&str> = top.way().iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["locks", "f", "h"]);
-        let json = top.json();
+        let json = top.json(&|node| Some(node.value / 2.0));
+        assert_eq!(json["tests"][1]["share"], 0.4);
         assert_eq!(json["tests"][1]["tests"][0]["verdict"], "false");
         assert_eq!(json["tests"][1]["value"], 0.8);
-        let untested = Node::new("x", "", Unit::Rate, 1.0).json();
+        let mut untested = Node::new("x", "", Unit::Rate, 1.0);
+        assert_eq!(untested.json(&|_| None)["why"], NOT_YET);
+        untested.close();
+        top.close();
+        assert_eq!(top.children[0].verdict, Verdict::False);
+        let untested = untested.json(&|_| Some(1.0));
+        assert!(untested["share"].is_null());
         assert_eq!(untested["verdict"], "not tested");
-        assert!(untested["value"].is_null() && untested["why"].is_string());
+        assert!(untested["value"].is_null() && untested["why"] == "the search ended before");
     }
 }

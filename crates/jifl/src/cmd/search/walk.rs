@@ -45,8 +45,10 @@ const ROOTS: [(Id, &str); 21] = [
     (Id::Spinning, "queued_write_lock_slowpath"),
 ];
 
-/// What a search has found.
+/// What a search has found, at its end or until now.
 pub struct Found {
+    /// What it does now; `None`: it is at its end.
+    pub doing: Option<String>,
     /// The tests, in their order.
     pub tests: Vec<(Id, Node)>,
     /// What it has cost.
@@ -97,27 +99,38 @@ impl<'a> Walk<'a> {
     /// # Errors
     /// Not even the first measurement could be made.
     pub fn search(mut self) -> Result<Found, Failure> {
-        self.world.say("what a call costs here");
+        self.say("what a call costs here");
         self.calibrate()?;
-        self.world.say("where tasks run");
+        self.say("where tasks run");
         self.look_at_ticks();
-        self.world.say("what tasks sleep for");
+        self.say("what tasks sleep for");
         self.test_sleeps();
-        self.world.say("interrupts, faults, processes");
+        self.say("interrupts, faults, processes");
         self.test_roots();
         self.test_calls();
         self.refine();
         self.settle();
-        let elapsed_ns = self.world.now_ns();
-        Ok(Found {
-            tests: self.tests,
-            ledger: self.ledger,
+        self.tests.iter_mut().for_each(|(_, node)| node.close());
+        Ok(self.found(None))
+    }
+
+    /// What is known now.
+    fn found(&self, doing: Option<&str>) -> Found {
+        Found {
+            doing: doing.map(str::to_owned),
+            tests: self.tests.clone(),
+            ledger: self.ledger.clone(),
             call_ns: self.call_ns,
-            elapsed_ns,
+            elapsed_ns: self.world.now_ns(),
             translation_ns: self.translation_ns,
             cut_short: self.world.over(),
             busy: self.busy,
-        })
+        }
+    }
+
+    /// Tells what is done now, and what is known.
+    fn say(&self, doing: &str) {
+        self.world.say(&self.found(Some(doing)));
     }
 
     fn node(&mut self, id: Id) -> &mut Node {
@@ -128,6 +141,7 @@ impl<'a> Walk<'a> {
 
     /// Waits until what was spent is within the budget. A measurement can cost more than was known.
     fn settle(&mut self) {
+        self.say("whether the cost is within the budget");
         while self.ledger.share(self.world.now_ns()) > self.ledger.budget {
             if self.world.over().is_some() {
                 return;

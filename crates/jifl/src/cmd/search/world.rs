@@ -4,18 +4,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{IsTerminal, Read};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::io::Read;
 use std::process::{Child, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jifl_sys::abi::{CallPath, Kind};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::stacks::{Frame, Stack};
 use super::vitals::Vitals;
+use super::walk::Found;
 use crate::base::exit::Failure;
 use crate::cmd::probe::failures::failures;
 use crate::cmd::prof::paths::entries;
@@ -28,7 +26,6 @@ use crate::kernel::syscalls::Table;
 use crate::session::measure::{self, Session};
 use crate::session::scope::Tasks;
 use crate::session::{device, table, targets};
-use crate::show::output;
 
 /// A session that is no [`Source`]'s.
 #[derive(Debug, Clone, Default)]
@@ -97,52 +94,63 @@ pub trait World {
     fn line(&self, frame: &Frame) -> Option<String>;
     /// The variable that is at an address.
     fn variable(&self, address: u64) -> Option<String>;
-    /// Tells what is being done.
-    fn say(&self, text: &str);
+    /// Tells what is known by now, and what is being done.
+    fn say(&self, found: &Found);
+}
+
+/// Why a search is to end before its time, if it is.
+pub type Stop = Box<dyn Fn() -> Option<&'static str>>;
+/// Takes what is known by now.
+pub type Tell = Box<dyn Fn(&Found)>;
+
+/// What a search has from who runs it.
+pub struct Ways {
+    /// What opens sessions.
+    pub source: Kernel,
+    /// Whether it is to end.
+    pub stop: Stop,
+    /// Who is told what is known.
+    pub tell: Tell,
 }
 
 /// This machine.
 pub struct Here {
-    source: Kernel,
+    ways: Ways,
     tasks: Tasks,
     process: Option<i32>,
     began: Instant,
     end: Duration,
-    interrupt: UnixStream,
     child: RefCell<Option<Child>>,
     ended: RefCell<Option<ExitStatus>>,
     symbols: Symbols,
     lines: Lines,
-    is_terminal: bool,
 }
 
 impl Here {
-    /// About these tasks, for so long at most.
+    /// About a process and its descendants, or about all tasks, for so long at most. `child`: a
+    /// command that runs, with whose end the search ends.
     ///
     /// # Errors
     /// A file with debug information that was named cannot be used.
     pub fn new(
-        tasks: Tasks,
         process: Option<i32>,
         end: Duration,
-        interrupt: UnixStream,
+        ways: Ways,
         child: Option<Child>,
         lines: &LinesArgs,
     ) -> Result<Here, Failure> {
         let symbols = Symbols::of_kernel();
         let lines = lines.open(Build::running())?.lines(&symbols);
         Ok(Here {
-            source: Kernel::default(),
-            tasks,
+            ways,
+            tasks: process.map_or_else(Tasks::default, Tasks::of_process),
             process,
             began: Instant::now(),
             end,
-            interrupt,
             child: RefCell::new(child),
             ended: RefCell::default(),
             symbols,
             lines,
-            is_terminal: std::io::stderr().is_terminal(),
         })
     }
 
@@ -214,7 +222,7 @@ impl Here {
 
 impl World for Here {
     fn source(&self) -> &dyn Source {
-        &self.source
+        &self.ways.source
     }
 
     fn tasks(&self) -> Tasks {
@@ -297,8 +305,8 @@ impl World for Here {
         if self.began.elapsed() >= self.end {
             return Some("the time was up");
         }
-        if is_readable(&self.interrupt) {
-            return Some("it was interrupted");
+        if let Some(why) = (self.ways.stop)() {
+            return Some(why);
         }
         if self.ended.borrow().is_some() {
             return Some("the command ended");
@@ -326,24 +334,9 @@ impl World for Here {
         self.symbols.variable(address).map(|place| place.shown())
     }
 
-    fn say(&self, text: &str) {
-        if self.is_terminal {
-            output::note(&format!(
-                "# {:.1} s: {text}",
-                self.began.elapsed().as_secs_f64()
-            ));
-        }
+    fn say(&self, found: &Found) {
+        (self.ways.tell)(found);
     }
-}
-
-fn is_readable(stream: &UnixStream) -> bool {
-    let mut events = [PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let polled = rustix::event::poll(&mut events, Some(&at_once));
-    polled.is_ok() && !events[0].revents().is_empty()
 }
 
 /// A thread, if it sleeps.

@@ -15,12 +15,13 @@ use serde_json::{Value as Json, json};
 
 use super::audit::one_line;
 use super::hub::Hub;
-use super::order::{BODY_MAX, Order};
+use super::order::{self, BODY_MAX, Order};
 use super::page;
 use super::sse::Events;
 use super::watch::{Watch, Why};
 use super::who::Who;
 use super::wire::{Refusal, VERSION};
+use super::works::{self, Kind, Work};
 use crate::base::exit::{CANNOT, Failure, LIMIT, USAGE};
 
 /// The body of an answer.
@@ -141,13 +142,15 @@ where
         (&Method::GET, ["v1", "functions"]) => functions(hub, uri.query()).await,
         (&Method::GET, ["v1", "sessions"]) => Ok(json_of(StatusCode::OK, &sessions(hub, who))),
         (&Method::POST, ["v1", "stat"]) => begin(hub, who, request).await,
+        (&Method::POST, ["v1", "search"]) => search(hub, who, request).await,
+        (&Method::DELETE, ["v1", "search", id]) => end_work(hub, who, Kind::Search, id),
         (&Method::GET, ["v1", "stat", id, "events"]) => {
             find(hub, id).map(|one| events(hub, who, &one))
         }
         (&Method::DELETE, ["v1", "stat", id]) => find(hub, id).and_then(|one| end(who, &one)),
         (_, ["" | "metrics"])
-        | (_, ["v1", "info" | "functions" | "sessions" | "stat"])
-        | (_, ["v1", "stat", _])
+        | (_, ["v1", "info" | "functions" | "sessions" | "stat" | "search"])
+        | (_, ["v1", "stat" | "search", _])
         | (_, ["v1", "stat", _, "events"]) => Err(refused(
             StatusCode::METHOD_NOT_ALLOWED,
             format!("{path} does not take {method}: docs/serve.md has the requests"),
@@ -233,7 +236,18 @@ fn sessions(hub: &Hub, who: &Who) -> Json {
         })
     };
     let all: Vec<Json> = hub.sessions.running().iter().map(one).collect();
-    json!({ "sessions": all })
+    let work = |work: &Arc<Work>| {
+        json!({
+            "id": work.id,
+            "kind": work.kind.word(),
+            "owner": work.owner.to_string(),
+            "yours": who.owns_what_is_of(&work.owner),
+            "what": work.what,
+            "seconds": work.since.elapsed().as_secs(),
+        })
+    };
+    let works: Vec<Json> = hub.works.running().iter().map(work).collect();
+    json!({ "sessions": all, "works": works })
 }
 
 async fn functions(hub: &Arc<Hub>, query: Option<&str>) -> Result<Answer, Refused> {
@@ -246,7 +260,8 @@ async fn functions(hub: &Arc<Hub>, query: Option<&str>) -> Result<Answer, Refuse
     Ok(json_of(StatusCode::OK, &found.map_err(died)??))
 }
 
-async fn begin<B>(hub: &Arc<Hub>, who: &Who, request: Request<B>) -> Result<Answer, Refused>
+/// The body of a request that orders something.
+async fn body<B>(hub: &Hub, request: Request<B>) -> Result<Bytes, Refused>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -279,7 +294,15 @@ where
                 format!("reading the body: {error}"),
             ),
         })?;
-    let order = Order::parse(&body.to_bytes())?;
+    Ok(body.to_bytes())
+}
+
+async fn begin<B>(hub: &Arc<Hub>, who: &Who, request: Request<B>) -> Result<Answer, Refused>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let order = Order::parse(&body(hub, request).await?)?;
     let understood = order.understand()?;
     if order.has_variables() && !hub.variables && !who.is_root() {
         return Err(refused(
@@ -310,7 +333,11 @@ fn find(hub: &Hub, id: &str) -> Result<Arc<Watch>, Refused> {
 }
 
 fn events(hub: &Hub, who: &Who, watch: &Arc<Watch>) -> Answer {
-    let events = Events::of(watch.attach(who), hub.limits.quiet);
+    stream(Events::of(watch.attach(who), hub.limits.quiet))
+}
+
+/// An answer that goes on as long as there are events.
+fn stream(events: Events) -> Answer {
     let mut answer = Response::new(events.boxed_unsync());
     let headers = answer.headers_mut();
     headers.insert(
@@ -333,6 +360,45 @@ fn end(who: &Who, watch: &Watch) -> Result<Answer, Refused> {
     }
     watch.end(Why::Deleted);
     Ok(json_of(StatusCode::OK, &json!({ "id": watch.id })))
+}
+
+/// Searches for the bottleneck. The answer is the search's events.
+async fn search<B>(hub: &Arc<Hub>, who: &Who, request: Request<B>) -> Result<Answer, Refused>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let order = order::search(&body(hub, request).await?)?;
+    if !hub.variables && !who.is_root() {
+        return Err(refused(
+            StatusCode::FORBIDDEN,
+            "a search tells what calls are about: files, locks, processes: it is root's on the \
+             daemon's machine: have the daemon started with --variables",
+        ));
+    }
+    let what = order.shown();
+    let client = works::begin(hub, Kind::Search, who, what, move |hub, work| {
+        (hub.search)(&order, work)
+    })?;
+    Ok(stream(Events::of_work(client, hub.limits.quiet)))
+}
+
+fn end_work(hub: &Hub, who: &Who, kind: Kind, id: &str) -> Result<Answer, Refused> {
+    let word = kind.word();
+    let work = id.parse().ok().and_then(|id| hub.works.find(kind, id));
+    let work = work.ok_or_else(|| {
+        let message = format!("no {word} {id}, or it has ended: GET /v1/sessions lists works");
+        refused(StatusCode::NOT_FOUND, message)
+    })?;
+    if !who.may_end_what_is_of(&work.owner) {
+        let message = format!(
+            "{word} {id} is that of {}: ask them, or be root",
+            work.owner
+        );
+        return Err(refused(StatusCode::FORBIDDEN, message));
+    }
+    work.end(works::DELETED);
+    Ok(json_of(StatusCode::OK, &json!({ "id": work.id })))
 }
 
 #[cfg(test)]

@@ -5,22 +5,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::StatusCode;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::http::{Answer, plain};
 use super::limits::Limits;
+use super::machine::{Lister, Machine, Searcher};
 use super::metrics::{self, Shown};
 use super::sessions::Sessions;
 use super::who::Who;
+use super::works::Works;
 use crate::base::exit::Failure;
-use crate::kernel::functions::Functions;
-use crate::kernel::pattern::Pattern;
-
-/// Functions that one answer names.
-const NAMES_MAX: usize = 1000;
-
-/// What lists functions that a word means.
-pub type Lister = Box<dyn Fn(&str) -> Result<Json, Failure> + Send>;
 
 /// What connections share.
 pub struct Hub {
@@ -30,8 +24,12 @@ pub struct Hub {
     pub limits: Limits,
     /// The kernel's release.
     pub kernel: String,
-    /// All clients may count variables of the kernel.
+    /// All clients may count variables of the kernel, and search.
     pub variables: bool,
+    /// Searches, and what else ends by itself.
+    pub works: Works,
+    /// What searches.
+    pub search: Searcher,
     /// Lists functions. Lists are large: one at a time is made.
     functions: Mutex<Lister>,
     clients: AtomicUsize,
@@ -44,14 +42,16 @@ pub struct Hub {
 
 impl Hub {
     /// Without connections.
-    pub fn new(sessions: Sessions, limits: Limits, variables: bool, functions: Lister) -> Hub {
+    pub fn new(sessions: Sessions, limits: Limits, variables: bool, machine: Machine) -> Hub {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
         Hub {
             sessions: Arc::new(sessions),
             limits,
             kernel: release.unwrap_or_default().trim().to_owned(),
             variables,
-            functions: Mutex::new(functions),
+            works: Works::default(),
+            search: machine.search,
+            functions: Mutex::new(machine.functions),
             clients: AtomicUsize::new(0),
             unproven: AtomicUsize::new(0),
             turned_away: AtomicU64::new(0),
@@ -117,30 +117,4 @@ impl Drop for Slot {
         let unproven = usize::from(self.is_unproven);
         self.hub.unproven.fetch_sub(unproven, Ordering::Relaxed);
     }
-}
-
-/// The functions of the running kernel that a word means: a name, a glob, `fn:...`, `mod:...`.
-///
-/// # Errors
-/// There is none.
-pub fn functions(word: &str) -> Result<Json, Failure> {
-    let word = match word {
-        "" => "fn:*".to_owned(),
-        word if word.contains(':') => word.to_owned(),
-        name => format!("fn:{name}"),
-    };
-    let pattern = Pattern::parse(&word)
-        .ok_or_else(|| Failure::usage(format!("{word}: give fn:NAME, fn:GLOB or mod:NAME")))?;
-    let functions = Functions::of_kernel();
-    functions.need_addresses(&word)?;
-    let found = functions.select(&pattern);
-    if found.is_empty() {
-        return Err(Failure::failed(functions.unknown(&pattern)));
-    }
-    let names: Vec<Json> = found
-        .iter()
-        .take(NAMES_MAX)
-        .map(|one| json!({ "function": one.name, "module": one.module, "word": one.target() }))
-        .collect();
-    Ok(json!({ "all": found.len(), "functions": names }))
 }

@@ -7,6 +7,7 @@ mod http;
 mod hub;
 mod limits;
 mod listen;
+mod machine;
 mod metrics;
 pub mod order;
 mod page;
@@ -19,6 +20,7 @@ pub mod tls;
 mod watch;
 mod who;
 pub mod wire;
+mod works;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -35,6 +37,7 @@ use self::http::Serves;
 use self::hub::Hub;
 use self::limits::Limits;
 use self::listen::Listener;
+use self::machine::Machine;
 use self::sessions::Sessions;
 use crate::base::exit::{DONE, Failure};
 use crate::cmd::stat::source::{self, Kernel};
@@ -92,7 +95,8 @@ pub struct ServeArgs {
     /// Connections at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_clients: u32,
-    /// All clients may have var:, sum:, hist: and perf: counted, and ask by EXPR, not root alone
+    /// All clients may have var:, sum:, hist: and perf: counted, ask by EXPR, and search, not root
+    /// alone
     #[arg(long)]
     variables: bool,
 }
@@ -110,8 +114,9 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         clients: args.max_clients as usize,
         ..Limits::default()
     };
-    let sessions = Sessions::new(Box::new(Kernel::of_many()), Audit::default(), limits.grace);
-    let hub = Hub::new(sessions, limits, args.variables, Box::new(hub::functions));
+    let kernel = Kernel::of_many();
+    let sessions = Sessions::new(Box::new(kernel.clone()), Audit::default(), limits.grace);
+    let hub = Hub::new(sessions, limits, args.variables, Machine::here(kernel));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -247,7 +252,11 @@ async fn serve(
     let _ = fs::remove_file(&args.socket);
     // Their last events go out meanwhile.
     let ending = Arc::clone(&hub);
-    let _ = tokio::task::spawn_blocking(move || ending.sessions.end_all(ENDING)).await;
+    let _ = tokio::task::spawn_blocking(move || {
+        ending.works.end_all(ENDING);
+        ending.sessions.end_all(ENDING);
+    })
+    .await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     hub.sessions.audit.note("ended");
     Ok(DONE)

@@ -6,8 +6,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::works::LONGEST;
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
+use crate::cmd::search::order as search;
 use crate::cmd::stat::counters::{PERF, VARIABLE, expression};
 use crate::cmd::stat::metric::{Metric, USUAL};
 use crate::cmd::stat::source::Plan;
@@ -210,6 +212,36 @@ impl Order {
     }
 }
 
+/// Reads the body of `POST /v1/search`: any bytes.
+///
+/// # Errors
+/// It is no order of a search, or it asks for too much.
+pub fn search(body: &[u8]) -> Result<search::Order, Failure> {
+    // A list would be taken for the fields in their order.
+    let fields: Result<serde_json::Map<String, serde_json::Value>, _> =
+        serde_json::from_slice(body);
+    let order = fields.and_then(|fields| serde_json::from_value(fields.into()));
+    let order: search::Order = order.map_err(|error| {
+        Failure::usage(format!(
+            "the body is no order: {error}; give JSON as {{\"for_ms\": 20000}}"
+        ))
+    })?;
+    check_time(order.for_ms)?;
+    order.understand()?;
+    Ok(order)
+}
+
+/// Refuses times for which no work is done.
+fn check_time(for_ms: u64) -> Result<(), Failure> {
+    let longest = LONGEST.as_millis() as u64;
+    match (1..=longest).contains(&for_ms) {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "for_ms is {for_ms}: give 1 to {longest}"
+        ))),
+    }
+}
+
 /// The function or functions that a word means. Addresses are refused: who asks may not know them,
 /// and whether one is taken would tell.
 fn by_name(word: &str) -> Result<String, Failure> {
@@ -262,6 +294,32 @@ mod tests {
         ] {
             let refused = Order::parse(body.as_bytes()).and_then(|order| order.understand());
             let refused = refused.expect_err(body);
+            assert_eq!(refused.status, USAGE, "{body}");
+            assert!(!refused.message.contains('\n'), "{}", refused.message);
+        }
+    }
+
+    #[test]
+    fn a_search_is_bounded() {
+        let order = super::search(b"{}").unwrap();
+        assert_eq!((order.for_ms, order.budget), (30_000, 2.0));
+        let asked = br#"{"pid": 7, "for_ms": 600000, "budget": 1, "thresholds": ["locks=1"]}"#;
+        let shown = super::search(asked).unwrap().shown();
+        assert_eq!(
+            shown,
+            "search for 600 s budget 1 % pid 7 thresholds locks=1"
+        );
+        for body in [
+            "",
+            "[]",
+            r#"{"for_ms": 0}"#,
+            r#"{"for_ms": 600001}"#,
+            r#"{"budget": 0}"#,
+            r#"{"budget": 101}"#,
+            r#"{"thresholds": ["lock=1"]}"#,
+            r#"{"command": "sh"}"#,
+        ] {
+            let refused = super::search(body.as_bytes()).expect_err(body);
             assert_eq!(refused.status, USAGE, "{body}");
             assert!(!refused.message.contains('\n'), "{}", refused.message);
         }

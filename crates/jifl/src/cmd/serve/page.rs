@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page: three files, which are in this program.
+//! The page: its files, which are in this program.
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, header};
@@ -7,9 +7,21 @@ use hyper::{StatusCode, header};
 use super::http::{Answer, plain};
 
 const INDEX: &str = include_str!("page/index.html");
-const SCRIPT: &str = include_str!("page/page.js");
-const CURVES: &str = include_str!("page/curves.js");
-const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Path, kind and text of all others.
+const FILES: [(&str, &str, &str); 6] = [
+    ("/daemon.js", SCRIPT, include_str!("page/daemon.js")),
+    ("/curves.js", SCRIPT, include_str!("page/curves.js")),
+    ("/functions.js", SCRIPT, include_str!("page/functions.js")),
+    ("/search.js", SCRIPT, include_str!("page/search.js")),
+    ("/views.js", SCRIPT, include_str!("page/views.js")),
+    (
+        "/page.css",
+        "text/css; charset=utf-8",
+        include_str!("page/page.css"),
+    ),
+];
 
 /// Nothing but these files and this daemon.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -23,13 +35,8 @@ pub fn index() -> Answer {
 
 /// A file of the page that holds no secret: everybody may have it.
 pub fn file(path: &str) -> Option<Answer> {
-    let (kind, text) = match path {
-        "/page.js" => ("text/javascript; charset=utf-8", SCRIPT),
-        "/curves.js" => ("text/javascript; charset=utf-8", CURVES),
-        "/page.css" => ("text/css; charset=utf-8", STYLE),
-        _ => return None,
-    };
-    Some(plain(StatusCode::OK, kind, text))
+    let (_, kind, text) = FILES.iter().find(|(own, ..)| *own == path)?;
+    Some(plain(StatusCode::OK, kind, *text))
 }
 
 /// Headers of all answers: what a browser must not do with them.
@@ -53,7 +60,8 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_needs_nobody_else() {
-        let all = [INDEX, SCRIPT, CURVES, STYLE];
+        let texts = FILES.iter().map(|(.., text)| *text);
+        let all: Vec<&str> = texts.chain([INDEX]).collect();
         assert!(all.iter().map(|one| one.len()).sum::<usize>() < 300_000);
         for text in all {
             // The policy would stop these, and the page would not work.
@@ -63,8 +71,9 @@ mod tests {
                 assert!(!text.contains(foreign), "{foreign}");
             }
         }
-        for name in ["page.js", "curves.js", "page.css"] {
-            assert!(INDEX.contains(name) && file(&format!("/{name}")).is_some());
+        for (path, ..) in FILES {
+            assert!(INDEX.contains(&format!("\"{}\"", &path[1..])) && file(path).is_some());
         }
+        assert!(file("/").is_none() && file("/page/index.html").is_none());
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session's events as the body of an answer: server-sent events, as browsers read them.
+//! Events of a session or a work as the body of an answer: server-sent events, as browsers read
+//! them.
 //!
 //! The connection polls the body only while there is room for more, so a client that reads slowly
 //! leaves its events in its queue. The body is dropped with the connection, and with it the reader.
@@ -15,6 +16,7 @@ use hyper::body::{Body, Bytes, Frame};
 
 use super::queue::{Queue, Sample};
 use super::watch::Reader;
+use super::works::Client;
 
 /// What is sent when there is no event, so that a connection that is lost shows.
 const ALIVE: &[u8] = b": alive\n\n";
@@ -23,7 +25,9 @@ type Next = Pin<Box<dyn Future<Output = Option<Bytes>> + Send + Sync>>;
 
 /// The body.
 pub struct Events {
-    reader: Reader,
+    queue: Arc<Queue>,
+    /// Who reads: a session, or a work, is told when this ends.
+    _reader: Box<dyn Send + Sync>,
     /// How long nothing may be sent.
     quiet: Duration,
     first: Option<Bytes>,
@@ -36,7 +40,19 @@ impl Events {
         let begun = serde_json::to_string(&reader.watch.begun).unwrap_or_default();
         Events {
             first: Some(format!("event: begin\ndata: {begun}\n\n").into()),
-            reader,
+            queue: Arc::clone(&reader.queue),
+            _reader: Box::new(reader),
+            quiet,
+            next: None,
+        }
+    }
+
+    /// All events of a work, from its beginning to its end.
+    pub fn of_work(client: Client, quiet: Duration) -> Events {
+        Events {
+            first: None,
+            queue: Arc::clone(&client.0.queue),
+            _reader: Box::new(client),
             quiet,
             next: None,
         }
@@ -54,7 +70,7 @@ impl Body for Events {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        let (queue, quiet) = (Arc::clone(&self.reader.queue), self.quiet);
+        let (queue, quiet) = (Arc::clone(&self.queue), self.quiet);
         let next = self
             .next
             .get_or_insert_with(|| Box::pin(next(queue, quiet)));

@@ -140,7 +140,7 @@ pub struct Ended {
 }
 
 /// The module of this machine.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Kernel {
     /// What breakpoints of its sessions hide; without it their functions are not looked at again.
     beneath: Option<Arc<Beneath>>,

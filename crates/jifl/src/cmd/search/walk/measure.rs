@@ -74,6 +74,16 @@ impl Seen {
         all
     }
 }
+
+/// The calling thread. The search may run in one of a daemon's.
+fn thread() -> i32 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    let own = link
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    own.unwrap_or(std::process::id() as i32)
+}
+
 impl Walk<'_> {
     pub(super) fn tasks(&self) -> Tasks {
         self.world.tasks()
@@ -82,7 +92,7 @@ impl Walk<'_> {
     /// Measures what a call of a function costs, by calling one often, without and with a session.
     /// The least of many short times is that of one which nobody else has disturbed.
     pub(super) fn calibrate(&mut self) -> Result<(), Failure> {
-        let own = Tasks::of_thread(std::process::id() as i32);
+        let own = Tasks::of_thread(thread());
         let plan = Plan {
             functions: vec!["fn:vfs_read".into()],
             tasks: own.clone(),

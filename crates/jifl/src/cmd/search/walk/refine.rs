@@ -48,8 +48,8 @@ impl Walk<'_> {
                 self.node(id).children.push(node);
                 continue;
             }
-            self.world
-                .say(&format!("refining {}", self.node(id).name.clone()));
+            let doing = format!("refining {}", self.node(id).name);
+            self.say(&doing);
             match id {
                 Id::Locks | Id::Disk | Id::Sync | Id::Network | Id::Delays => self.refine_sleep(id),
                 Id::Cpu | Id::Kthread | Id::Faults | Id::Forks | Id::Spinning => {

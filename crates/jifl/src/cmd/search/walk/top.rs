@@ -288,7 +288,7 @@ impl Walk<'_> {
                 .leave("the kernel does not compute much");
             return;
         }
-        self.world.say("how many system calls");
+        self.say("how many system calls");
         let counts = match self.world.calls(PATHS) {
             Ok(counts) => counts,
             Err(failure) => {

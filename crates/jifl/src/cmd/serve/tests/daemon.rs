@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use tokio::sync::oneshot;
 
-use super::fake::Fake;
+use super::fake::{self, Fake};
 use crate::cmd::remote::host::{Host, Way};
 use crate::cmd::serve::audit::tests::kept;
 use crate::cmd::serve::hub::Hub;
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::listen::{self, Listener};
+use crate::cmd::serve::machine::Machine;
 use crate::cmd::serve::sessions::Sessions;
 
 /// A busy machine may need it; nothing waits so long otherwise.
@@ -35,6 +36,14 @@ pub struct Daemon {
 
 /// A hub without sockets, and what it writes.
 pub fn hub(limits: Limits) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
+    hub_of(limits, false)
+}
+
+/// The same; `variables`: all clients may search.
+fn hub_of(
+    limits: Limits,
+    variables: bool,
+) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     let (audit, lines) = kept();
     let fake = Fake {
@@ -42,7 +51,11 @@ pub fn hub(limits: Limits) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsiz
     };
     let sessions = Sessions::new(Box::new(fake), audit, limits.grace);
     let lister = |word: &str| Ok(json!({ "all": 1, "functions": [{ "function": word }] }));
-    let hub = Hub::new(sessions, limits, false, Box::new(lister));
+    let machine = Machine {
+        functions: Box::new(lister),
+        search: Box::new(fake::search),
+    };
+    let hub = Hub::new(sessions, limits, variables, machine);
     (Arc::new(hub), lines, running)
 }
 
@@ -58,9 +71,20 @@ impl Daemon {
         Daemon::with(Limits::default(), Vec::new)
     }
 
+    /// One all of whose clients may search.
+    pub fn searching() -> Daemon {
+        Daemon::of(hub_of(Limits::default(), true), Vec::new)
+    }
+
     /// `more`: other listeners; it is called where there is a runtime.
     pub fn with(limits: Limits, more: impl FnOnce() -> Vec<Listener> + Send + 'static) -> Daemon {
-        let (hub, lines, running) = hub(limits);
+        Daemon::of(hub(limits), more)
+    }
+
+    fn of(
+        (hub, lines, running): (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>),
+        more: impl FnOnce() -> Vec<Listener> + Send + 'static,
+    ) -> Daemon {
         let socket = path("sock");
         let (end, ended) = oneshot::channel();
         let (ready, is_ready) = mpsc::channel();
@@ -148,6 +172,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        self.hub.works.end_all(PATIENCE);
         self.hub.sessions.end_all(PATIENCE);
         drop(self.end.take());
         let ended = self.thread.take().map(JoinHandle::join);

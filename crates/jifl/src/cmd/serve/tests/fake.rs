@@ -4,10 +4,15 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use jifl_sys::abi::Time;
+use serde_json::json;
 
 use crate::base::exit::Failure;
+use crate::cmd::search::order::{Grown, Order};
+use crate::cmd::serve::works::Work;
 use crate::cmd::stat::sheet::{Counted, Row};
 use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 
@@ -15,6 +20,30 @@ use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 pub struct Fake {
     /// Sessions that run.
     pub running: Arc<AtomicUsize>,
+}
+
+/// The process whose search fails.
+pub const FAILS: i32 = 13;
+
+/// A search that knows one more each time. It ends when its time is up, or when it is to end.
+///
+/// # Errors
+/// It is about [`FAILS`].
+pub fn search(order: &Order, work: &Arc<Work>) -> Result<Grown, Failure> {
+    if order.pid == Some(FAILS) {
+        return Err(Failure::cannot("the module is not loaded:\n`jifl load`"));
+    }
+    let grown = |known: u64, doing: Option<&str>, over: Option<&str>| Grown {
+        report: json!({ "known": known, "doing": doing, "cut_short": over }),
+        text: format!("known {known}\n"),
+    };
+    let mut known = 0;
+    while work.over().is_none() && work.since.elapsed() < Duration::from_millis(order.for_ms) {
+        known += 1;
+        work.tell("tree", &grown(known, Some("one more"), None));
+        sleep(Duration::from_millis(5));
+    }
+    Ok(grown(known, None, work.over()))
 }
 
 struct Made {

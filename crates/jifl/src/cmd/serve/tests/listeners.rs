@@ -56,7 +56,7 @@ fn the_page_is_for_those_with_its_token() {
     }
     // All that the page names is there, without the token.
     let mut bytes = page.len();
-    for name in ["page.js", "curves.js", "page.css"] {
+    for name in ["functions.js", "search.js", "page.css"] {
         assert!(page.contains(name));
         let (status, _, body) = get(address, &format!("GET /{name} HTTP/1.1"));
         assert_eq!(status, 200, "{name}");
@@ -83,7 +83,7 @@ fn the_address_of_metrics_has_nothing_else() {
         body.ends_with("# EOF\n") && body.contains("\njifl_serve_sessions 0.0\n"),
         "{body}"
     );
-    for path in ["/", "/v1/info", "/page.js"] {
+    for path in ["/", "/v1/info", "/functions.js"] {
         assert_eq!(
             get(address, &format!("GET {path} HTTP/1.1")).0,
             404,

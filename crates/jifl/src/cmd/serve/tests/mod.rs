@@ -7,4 +7,5 @@ mod garbage;
 mod limits;
 mod listeners;
 mod protocol;
+mod search;
 mod trust;

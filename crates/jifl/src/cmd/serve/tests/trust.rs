@@ -272,7 +272,12 @@ async fn nobody_ends_what_is_anothers() {
     let order = json!({"resources": ["fn:f"], "metrics": ["var:jiffies_64"]}).to_string();
     assert_eq!(ask(local(7), "POST", "/v1/stat", &order).await, 403);
     assert_eq!(ask(local(0), "POST", "/v1/stat", &order).await, 201);
+    assert_eq!(ask(local(7), "POST", "/v1/search", "{}").await, 403);
+    assert_eq!(ask(local(0), "POST", "/v1/search", "{}").await, 200);
     let ending = Arc::clone(&hub);
-    let ended = tokio::task::spawn_blocking(move || ending.sessions.end_all(PATIENCE));
+    let ended = tokio::task::spawn_blocking(move || {
+        ending.works.end_all(PATIENCE);
+        ending.sessions.end_all(PATIENCE);
+    });
     ended.await.unwrap();
 }

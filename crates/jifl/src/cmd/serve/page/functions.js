@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The page: orders a session, reads its events, shows the figures of the last interval as a table
-// and those of one function as curves. docs/serve.md describes the protocol.
+// The view "functions": orders a session, reads its events, shows the figures of the last interval as
+// a table and those of one function as curves.
 "use strict";
 
 const KEPT = 300;   // intervals
-const token = new URLSearchParams(location.search).get("token");
-const byId = (id) => document.getElementById(id);
 
 // --- what is shown of a row: figures of an interval, from differences of two sums ---------------
 
-const count = (value) => value === null ? "-" : Math.round(value).toLocaleString("en");
-const number = (value) => value === null ? "-" : value.toFixed(3);
-const time = (value) => {
-  if (value === null) return "-";
-  for (const [unit, scale] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) {
-    if (value >= scale) return `${(value / scale).toFixed(value < 10 * scale ? 1 : 0)} ${unit}`;
-  }
-  return `${Math.round(value)} ns`;
-};
 const share = (now, part) => now.elapsed_ns > 0 ? part / now.elapsed_ns : null;
 const COLUMNS = [
   { title: "concurrency", about: "tasks inside, on average", text: number, color: "--accent",
@@ -45,30 +34,7 @@ let history = new Map();    // by row: [seconds, figures of the interval]
 let moment = [];            // what the table shows: [row, name, figures]
 let paused = false, sort = 0, chosen = null, dropped = 0, missed = 0;
 
-function name(one) {
-  return one.module ? `${one.function} [${one.module}]` : one.function;
-}
-
-function say(state) { byId("state").textContent = state; }
-
-function fail(text) {
-  byId("error").textContent = text;
-  byId("error").hidden = !text;
-}
-
-// --- the daemon -------------------------------------------------------------------------------------
-
-async function ask(method, path, body, signal) {
-  const headers = {};
-  if (token) headers.Authorization = `Bearer ${token}`;
-  if (body) headers["Content-Type"] = "application/json";
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal,
-                                     cache: "no-store" });
-  if (answer.ok) return answer;
-  let why = `${answer.status}`;
-  try { why = (await answer.json()).error; } catch { /* no JSON: the status says it */ }
-  throw new Error(why);
-}
+// --- the session ------------------------------------------------------------------------------------
 
 async function start() {
   await stop();
@@ -90,7 +56,7 @@ async function start() {
     byId("notes").textContent = session.left_out;
     byId("start").textContent = "Stop";
     byId("pause").disabled = false;
-    await read(await ask("GET", `v1/stat/${session.id}/events`, null, mine.signal));
+    await read(await ask("GET", `v1/stat/${session.id}/events`, null, mine.signal), take);
     say("ended");
   } catch (error) {
     if (mine.signal.aborted) return;
@@ -113,23 +79,6 @@ async function stop() {
   reading.abort();
   over();
   say("stopped");
-}
-
-async function read(answer) {
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const pieces = (rest + value).split("\n\n");
-    rest = pieces.pop();
-    for (const piece of pieces) {
-      const field = (key) => piece.split("\n").filter((line) => line.startsWith(`${key}: `))
-        .map((line) => line.slice(key.length + 2)).join("");
-      const data = field("data");
-      if (data) take(field("event"), JSON.parse(data));
-    }
-  }
 }
 
 function take(event, data) {

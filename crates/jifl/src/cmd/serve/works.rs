@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Work that a client has the daemon do, and that has an end of its own: a search. Its events
+//! are the answer to the request that has begun it.
+//!
+//! Each work runs in a thread. It ends when its time is up, when it is deleted, when the connection
+//! of its events ends, and with the daemon. One of a kind runs at a time, because two would disturb
+//! what they measure.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
+use serde::Serialize;
+
+use super::hub::Hub;
+use super::queue::{Queue, Sample};
+use super::who::Who;
+use super::wire;
+use crate::base::exit::{Failure, LIMIT};
+use crate::cmd::search::INTERRUPTED;
+
+/// The longest time for which a client may have work done.
+pub const LONGEST: Duration = Duration::from_secs(600);
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The bottleneck is searched.
+    Search,
+}
+
+impl Kind {
+    /// As the protocol has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Search => "search",
+        }
+    }
+}
+
+/// One work, as its thread and its client share it.
+pub struct Work {
+    /// Its number here.
+    pub id: u64,
+    /// What is done.
+    pub kind: Kind,
+    /// Who has begun it.
+    pub owner: Who,
+    /// What it is about, in one line.
+    pub what: String,
+    /// When it began.
+    pub since: Instant,
+    /// Where its events wait for its client.
+    pub queue: Arc<Queue>,
+    ends: Mutex<Option<&'static str>>,
+    seq: AtomicU64,
+}
+
+impl Work {
+    /// It is to end for this reason, if there is none yet.
+    pub fn end(&self, why: &'static str) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.get_or_insert(why);
+    }
+
+    /// Why it is to end before its time, if it is.
+    pub fn over(&self) -> Option<&'static str> {
+        *self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives an event to its client.
+    pub fn tell(&self, event: &'static str, data: &impl Serialize) {
+        let data = Bytes::from(serde_json::to_vec(data).unwrap_or_default());
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        self.queue.put(&Arc::new(Sample { event, seq, data }));
+    }
+}
+
+/// The client of a work: the work ends with this value.
+pub struct Client(pub Arc<Work>);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.end("its client left");
+    }
+}
+
+/// All of it.
+#[derive(Default)]
+pub struct Works {
+    all: Mutex<All>,
+    gone: Condvar,
+}
+
+#[derive(Default)]
+struct All {
+    last: u64,
+    running: BTreeMap<u64, Arc<Work>>,
+    is_over: bool,
+}
+
+impl Works {
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What runs, in order of the numbers.
+    pub fn running(&self) -> Vec<Arc<Work>> {
+        self.all().running.values().cloned().collect()
+    }
+
+    /// One of them, if it is of this kind.
+    pub fn find(&self, kind: Kind, id: u64) -> Option<Arc<Work>> {
+        let one = self.all().running.get(&id).cloned();
+        one.filter(|one| one.kind == kind)
+    }
+
+    /// Ends all, and waits until they have ended, at most so long.
+    pub fn end_all(&self, patience: Duration) {
+        let mut all = self.all();
+        all.is_over = true;
+        all.running
+            .values()
+            .for_each(|one| one.end("the daemon ended"));
+        let waited = self
+            .gone
+            .wait_timeout_while(all, patience, |all| !all.running.is_empty());
+        drop(waited);
+    }
+
+    fn enter(&self, kind: Kind, owner: &Who, what: String) -> Result<Arc<Work>, Failure> {
+        let mut all = self.all();
+        if all.is_over {
+            return Err(Failure::failed("the daemon ends: ask again when it runs"));
+        }
+        if let Some(other) = all.running.values().find(|one| one.kind == kind) {
+            return Err(Failure {
+                status: LIMIT,
+                message: format!(
+                    "{} {} runs, of {}, and two would disturb each other: wait for its end",
+                    kind.word(),
+                    other.id,
+                    other.owner
+                ),
+            });
+        }
+        all.last += 1;
+        let work = Arc::new(Work {
+            id: all.last,
+            kind,
+            owner: owner.clone(),
+            what,
+            since: Instant::now(),
+            queue: Arc::default(),
+            ends: Mutex::default(),
+            seq: AtomicU64::new(0),
+        });
+        all.running.insert(work.id, Arc::clone(&work));
+        Ok(work)
+    }
+}
+
+/// Begins a work. `act` does it, in a thread of its own, and returns the data of its last event.
+///
+/// # Errors
+/// One of its kind runs, or there are no threads.
+pub fn begin<T: Serialize>(
+    hub: &Arc<Hub>,
+    kind: Kind,
+    owner: &Who,
+    what: String,
+    act: impl FnOnce(&Hub, &Arc<Work>) -> Result<T, Failure> + Send + 'static,
+) -> Result<Client, Failure> {
+    let work = hub.works.enter(kind, owner, what)?;
+    let (own, to) = (Arc::clone(hub), Arc::clone(&work));
+    let spawned = thread::Builder::new()
+        .name("jifl serve".into())
+        .spawn(move || {
+            let gone = Gone(&own, &to);
+            let about = format!("who {} what {}", to.owner, to.what);
+            let name = format!("{} {}", kind.word(), to.id);
+            own.sessions.audit.note(&format!("{name} started: {about}"));
+            to.tell("begin", &serde_json::json!({ "id": to.id }));
+            let why = match act(&own, &to) {
+                Ok(last) => {
+                    to.tell("end", &last);
+                    to.over().unwrap_or("done").to_owned()
+                }
+                Err(failure) => {
+                    let refusal = wire::Refusal {
+                        error: super::audit::one_line(&failure.message),
+                        exit: failure.status,
+                    };
+                    to.tell("error", &refusal);
+                    format!("failed: {}", failure.message)
+                }
+            };
+            let seconds = to.since.elapsed().as_secs_f64();
+            own.sessions.audit.note(&format!(
+                "{name} ended: why {why} after {seconds:.3} s: {about}"
+            ));
+            drop(gone);
+        });
+    if let Err(error) = spawned {
+        drop(Gone(hub, &work));
+        return Err(Failure::failed(format!("starting a thread: {error}")));
+    }
+    Ok(Client(work))
+}
+
+/// Why work ends that its owner has deleted, as the last event has it.
+pub const DELETED: &str = INTERRUPTED;
+
+/// A work's thread ends with this, however it ends.
+struct Gone<'a>(&'a Hub, &'a Arc<Work>);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.1.queue.close();
+        self.0.works.all().running.remove(&self.1.id);
+        self.0.works.gone.notify_all();
+    }
+}
