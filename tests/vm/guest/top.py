@@ -169,6 +169,23 @@ def down_and_up():
     screen.ends("Ctrl-C")
 
 
+def search():
+    """The bottleneck of the machine, beside what is looked at."""
+    screen = Screen("fn:vfs_read", "-n", "cat", "-i", "250ms")
+    screen.shows("a function", r"^vfs_read +4\.000")
+    screen.keys("w")
+    screen.shows("it begins", r"^(so far: |finding: )")
+    screen.shows("the tree", r"^locks +(true|false) ")
+    check("above the table", not any(line.startswith("vfs_read") for line in screen.lines()), screen.lines())
+    screen.keys("Escape")
+    screen.shows("what is looked at goes on", r"^vfs_read +4\.000")
+    wait_for("the search ends", lambda: len(status()["sessions"]) == 1, timeout=120)
+    screen.keys("w")
+    screen.shows("another", r"^(so far: |finding: )")
+    screen.keys("q")
+    screen.ends("q while it searches")
+
+
 def at_once():
     """Without a thought; ended by its time, by others, and by force."""
     screen = Screen("--for", "8s")
@@ -195,6 +212,11 @@ def of_a_daemon():
     screen.keys("Enter")
     screen.shows("what it calls there", r"^vfs_read +4\.000")
     same("two sessions there", len(status()["sessions"]), 2)
+    screen.keys("w")
+    screen.shows("a search there", r"^(so far: |finding: )")
+    screen.shows("its tree", r"^locks +(true|false) ")
+    screen.keys("BSpace")
+    screen.shows("closed", r"^vfs_read +4\.000")
     screen.keys("BSpace")
     screen.shows("back there", r"^ksys_read +4\.000")
     wait_for("the end of what is below", lambda: len(status()["sessions"]) == 1)
@@ -220,7 +242,7 @@ def top():
     HERE.mkdir()
     mark = log_mark()
     them = readers()
-    for part in (keys_and_figures, objects, down_and_up, at_once, of_a_daemon, refused):
+    for part in (keys_and_figures, objects, down_and_up, search, at_once, of_a_daemon, refused):
         part()
     for process, write in them:
         os.close(write)

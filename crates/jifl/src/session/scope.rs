@@ -143,6 +143,11 @@ impl Tasks {
         }
     }
 
+    /// The process that it is about, if it is about one.
+    pub fn process(&self) -> Option<i32> {
+        self.pid
+    }
+
     /// Is it about a command that begins with the session?
     pub fn begins(&self) -> bool {
         !self.command.is_empty()

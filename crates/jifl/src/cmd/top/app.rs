@@ -62,6 +62,10 @@ pub enum Asked {
     Ended,
     /// To write the screen to a file.
     Copy,
+    /// The bottleneck of the machine.
+    Search,
+    /// No more of the search.
+    EndSearch,
 }
 
 /// What keys mean.
@@ -77,6 +81,8 @@ pub enum Mode {
     Fields(usize),
     /// Any ends the help.
     Help,
+    /// They move in the tree of a search: so many lines down.
+    Search(usize),
 }
 
 /// What was counted in an interval.
@@ -121,6 +127,8 @@ pub struct App {
     pub page: usize,
     /// What is to be said once.
     pub message: String,
+    /// The tree of the search, and its finding.
+    pub search: String,
 }
 
 impl App {
@@ -143,6 +151,7 @@ impl App {
             selected: 0,
             page: 10,
             message: String::new(),
+            search: String::new(),
         }
     }
 
@@ -249,6 +258,7 @@ impl App {
             Mode::Help => self.mode = Mode::Table,
             Mode::Filter => self.key_of_filter(key),
             Mode::By => return self.key_of_by(key),
+            Mode::Search(first) => return self.key_of_search(key, first),
             Mode::Fields(at) => self.key_of_fields(key, at),
             Mode::Table => return self.key_of_table(key),
         }
@@ -290,6 +300,25 @@ impl App {
         Asked::Nothing
     }
 
+    fn key_of_search(&mut self, key: Key, first: usize) -> Asked {
+        let last = self.search.lines().count().saturating_sub(1);
+        let first = match key {
+            Key::Escape | Key::Backspace => {
+                self.mode = Mode::Table;
+                return Asked::EndSearch;
+            }
+            Key::Char('q') => return Asked::Quit,
+            Key::Char('c') => return Asked::Copy,
+            Key::Up | Key::Char('k') => first.saturating_sub(1),
+            Key::Down | Key::Char('j') => first + 1,
+            Key::PageUp => first.saturating_sub(self.page),
+            Key::PageDown => first + self.page,
+            _ => first,
+        };
+        self.mode = Mode::Search(first.min(last));
+        Asked::Nothing
+    }
+
     /// The row of the line.
     fn selected(&self) -> Option<Row> {
         self.ordered().get(self.selected).map(|row| (*row).clone())
@@ -327,6 +356,11 @@ impl App {
             Key::Char('/') => self.mode = Mode::Filter,
             Key::Char('o') => self.mode = Mode::By,
             Key::Char('f') => self.mode = Mode::Fields(0),
+            Key::Char('w') => {
+                self.search = "# the search begins\n".into();
+                self.mode = Mode::Search(0);
+                return Asked::Search;
+            }
             Key::Char('?') => self.mode = Mode::Help,
             Key::Char('+') => self.period = (self.period * 2).min(LONGEST),
             Key::Char('-') => self.period = (self.period / 2).max(SHORTEST),
@@ -478,6 +512,26 @@ pub mod tests {
         app.key(Key::Char('b'));
         let value = app.value(rate, &app.sample().counted, &app.rows[0]);
         assert_eq!(value, Some(250.0));
+    }
+
+    #[test]
+    fn a_search_lies_above_until_it_is_left() {
+        let mut app = app();
+        app.page = 2;
+        assert_eq!(app.key(Key::Char('w')), Asked::Search);
+        app.search = "cpu\nlocks\ndisk\nfinding: none\n".into();
+        for _ in 0..9 {
+            assert_eq!(app.key(Key::Down), Asked::Nothing);
+        }
+        assert_eq!(app.mode, Mode::Search(3), "the last line is seen");
+        app.key(Key::PageUp);
+        assert_eq!(app.mode, Mode::Search(1));
+        assert_eq!(app.key(Key::Escape), Asked::EndSearch);
+        assert_eq!(app.mode, Mode::Table);
+        app.key(Key::Char('w'));
+        assert_eq!(app.key(Key::Backspace), Asked::EndSearch);
+        app.key(Key::Char('w'));
+        assert_eq!(app.key(Key::Char('q')), Asked::Quit);
     }
 
     #[test]

@@ -18,13 +18,14 @@ pub const SMALLEST: (u16, u16) = (40, 6);
 /// No name is made shorter.
 const NAME: usize = 16;
 
-const HELP: [&str; 18] = [
+const HELP: [&str; 19] = [
     "j k, arrows    move; PageUp, PageDown",
     "Enter, l       what the function calls, for all its callers",
     "o              what its calls are about: who calls, or file->f_inode->i_ino, comm, ...",
     "Backspace, h   back",
     "s > <          order by the next column, or the one before",
     "/              show only functions with this in their names; Escape shows all",
+    "w              why: searches for the bottleneck of the machine; Escape, Backspace end it",
     "f              choose columns: j k move, Space switches",
     "+ -            longer, shorter intervals",
     "p, Space       pause, and go on",
@@ -58,6 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &mut App, utf8: bool) {
     match app.mode {
         Mode::Help => overlay(frame, HELP.iter().map(|line| Line::from(*line)).collect()),
         Mode::Fields(at) => overlay(frame, fields(app, at)),
+        Mode::Search(first) => tree(frame, &app.search, first),
         _ => {}
     }
 }
@@ -196,6 +198,46 @@ fn fields(app: &App, at: usize) -> Vec<Line<'static>> {
     COLUMNS.iter().enumerate().map(line).collect()
 }
 
+/// What a search has found, above all but the first and the last line: the finding, and below it the
+/// tree, from a line on.
+fn tree(frame: &mut Frame<'_>, text: &str, first: usize) {
+    let area = frame.area();
+    let width = usize::from(area.width);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let (sentences, tree): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| is_sentence(line));
+    let sentences = sentences.iter().flat_map(|line| broken(line, width));
+    let mut lines: Vec<Line<'_>> = sentences.map(|line| Line::styled(line, bold)).collect();
+    let tree = tree.iter().skip(first).map(|line| shortened(line, width));
+    lines.extend(tree.map(Line::from));
+    lines.resize(usize::from(area.height), Line::default());
+    overlay(frame, lines);
+}
+
+fn is_sentence(line: &str) -> bool {
+    ["finding: ", "so far: "]
+        .iter()
+        .any(|begin| line.starts_with(begin))
+}
+
+/// A line, broken at blanks.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split(' ') {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > width {
+            lines.push(" ".into());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.iter().map(|line| shortened(line, width)).collect()
+}
+
 fn overlay(frame: &mut Frame<'_>, lines: Vec<Line<'_>>) {
     let area = frame.area();
     let height = (lines.len() as u16).min(area.height - 2);
@@ -278,6 +320,24 @@ mod tests {
         app.key(Key::Escape);
         app.key(Key::Char('p'));
         assert!(screen(&mut app, 80, 24).contains("PAUSED, 0 back"));
+    }
+
+    #[test]
+    fn the_finding_of_a_search_is_read_whole() {
+        let mut app = app();
+        app.take(counted(1, [100, 1], [10, 900]));
+        app.key(Key::Char('w'));
+        assert!(screen(&mut app, 80, 24).contains("# the search begins"));
+        let sentence = "finding: locks: tasks sleep until others give locks, most in take [m]";
+        app.search = format!("cpu      false\nlocks    true\n{sentence}\n");
+        let text = screen(&mut app, 50, 12);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "finding: locks: tasks sleep until others give");
+        assert_eq!(lines[2], "  locks, most in take [m]");
+        assert_eq!(lines[4], "locks    true");
+        assert!(!text.contains("vfs_read"), "{text}");
+        app.key(Key::Escape);
+        assert!(screen(&mut app, 50, 12).contains("vfs_read"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod app;
 mod columns;
 mod draw;
 mod roots;
+mod search;
 
 use std::env;
 use std::fs;
@@ -18,6 +19,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use self::app::{App, Asked, Key, LONGEST, SHORTEST};
+use self::search::Place;
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::cmd::remote::host::Host;
@@ -34,7 +36,7 @@ FUNCTION is fn:NAME, fn:GLOB, mod:NAME or sys:NAME: the function that a system c
 one, some forty functions are looked at in which tasks commonly are.
 
 j and k move, Enter shows what a function calls, o what its calls are about, as who calls or which
-file, Backspace goes back, s orders by the next column, / filters, f chooses columns, + and - change
+file, Backspace goes back, w searches for the bottleneck as `jifl search` does, s orders by the next column, / filters, f chooses columns, + and - change
 the interval, p pauses, [ and ] step back and forth, b compares with the interval that is shown, c
 writes the screen to a file, ? shows all this, q quits.
 
@@ -78,9 +80,13 @@ pub fn run(args: &TopArgs, host: Option<Host>) -> Result<u8, Failure> {
         [] => "where tasks commonly are".to_owned(),
         words => words.join(" "),
     };
-    let source: Box<dyn Source> = match host {
-        Some(host) => Box::new(Remote::new(host, SHORTEST)),
-        None => Box::new(Kernel::default()),
+    let place = match host {
+        Some(host) => Place::There(host),
+        None => Place::Here(Kernel::of_many()),
+    };
+    let source: Box<dyn Source> = match &place {
+        Place::There(host) => Box::new(Remote::new(host.clone(), SHORTEST)),
+        Place::Here(kernel) => Box::new(kernel.clone()),
     };
     let interrupt = os::catch_interrupts()
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
@@ -92,6 +98,8 @@ pub fn run(args: &TopArgs, host: Option<Host>) -> Result<u8, Failure> {
         interrupt,
         end: None,
         source: source.as_ref(),
+        place,
+        search: None,
         tasks: args.tasks.clone(),
         yes: args.yes,
         utf8: is_utf8(),
@@ -99,6 +107,8 @@ pub fn run(args: &TopArgs, host: Option<Host>) -> Result<u8, Failure> {
     };
     let ended = top.look(&names, title, args.functions.is_empty());
     ratatui::restore();
+    // It ends before this says so.
+    drop(top.search.take());
     if ended? != Left::Ended {
         return Ok(DONE);
     }
@@ -124,6 +134,8 @@ struct Top<'a> {
     interrupt: UnixStream,
     end: Option<Instant>,
     source: &'a dyn Source,
+    place: Place,
+    search: Option<search::Running>,
     tasks: Tasks,
     yes: bool,
     utf8: bool,
@@ -246,6 +258,16 @@ impl Top<'_> {
                 next = now + app.period;
                 screen = self.draw(app)?;
             }
+            if let Some((told, is_end)) = self.search.as_ref().and_then(search::Running::next) {
+                match told {
+                    Ok(grown) => app.search = grown.text,
+                    Err(failure) => app.search = format!("{}\n", failure.message),
+                }
+                if is_end {
+                    self.search = None;
+                }
+                screen = self.draw(app)?;
+            }
             let wait = next
                 .saturating_duration_since(now)
                 .min(Duration::from_millis(200));
@@ -263,6 +285,7 @@ impl Top<'_> {
                 }
                 _ => Asked::Nothing,
             };
+            let asked = self.look_for_bottleneck(asked, app);
             self.period = app.period;
             next = next.min(Instant::now() + app.period);
             match asked {
@@ -272,6 +295,26 @@ impl Top<'_> {
             }
             screen = self.draw(app)?;
         }
+    }
+
+    /// Begins or ends a search, if that is asked for; what else is asked for.
+    fn look_for_bottleneck(&mut self, asked: Asked, app: &mut App) -> Asked {
+        match asked {
+            Asked::Search => {
+                self.search = None;
+                match self.place.begin(self.tasks.process()) {
+                    Ok(search) => self.search = Some(search),
+                    Err(failure) => app.search = format!("{}\n", failure.message),
+                }
+            }
+            Asked::EndSearch => {
+                if let Some(search) = &self.search {
+                    search.end();
+                }
+            }
+            asked => return asked,
+        }
+        Asked::Nothing
     }
 
     fn is_interrupted(&mut self) -> bool {
