@@ -304,6 +304,24 @@ def about():
     check("about: a refusal is one line", end.returncode and end.stderr.count("\n") == 1 and "none_such" in end.stderr, end)
 
 
+def latencies():
+    """What the page's view of latencies asks for: how long calls took, in four ways; each call is in each."""
+    metrics = ["calls", "hist:wall", "hist:cpu", "hist:blocked", "hist:runnable"]
+    order = {"resources": ["fn:vfs_read"], "metrics": metrics, "filters": {"pid": works.pid}, "interval_ms": 250}
+    code, begun = ask("POST", "/v1/stat", order)
+    same("an order of distributions", (code, begun.get("error")), (201, None))
+    stream = events(begun["id"])
+    same("its beginning", next(stream)[0], "begin")
+    works.reads(READS)
+    for name, data in stream:
+        rows = [row for row in data["functions"] if row["function"] == "vfs_read"] if name == "rows" else []
+        # A read that was adopted at the beginning has ended, too; how long it took is not known.
+        if rows and rows[0]["calls"] > READS:
+            sums = {counter: sum(buckets) for counter, buckets in rows[0]["distributions"].items()}
+            check("distributions of all four times", sums in (dict.fromkeys("0123", READS), dict.fromkeys("0123", READS + 1)), sums)
+            break
+
+
 def searches(daemon):
     """A search is that of `jifl search`; its tree comes while it grows; it ends with its client, and is root's."""
     shape = lambda report: sorted(key for key in report) + [(one["name"], one["unit"], one["threshold"]) for one in report["tests"]]
@@ -425,6 +443,7 @@ def program():
     kept = exact()
     figure("seconds for exact counts", f"{time.monotonic() - began:.1f}")
     about()
+    latencies()
     searches(daemon)
     users(kept)
     strangers()

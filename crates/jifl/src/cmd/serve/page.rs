@@ -10,10 +10,11 @@ const INDEX: &str = include_str!("page/index.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, kind and text of all others.
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 7] = [
     ("/daemon.js", SCRIPT, include_str!("page/daemon.js")),
     ("/curves.js", SCRIPT, include_str!("page/curves.js")),
     ("/functions.js", SCRIPT, include_str!("page/functions.js")),
+    ("/heat.js", SCRIPT, include_str!("page/heat.js")),
     ("/search.js", SCRIPT, include_str!("page/search.js")),
     ("/views.js", SCRIPT, include_str!("page/views.js")),
     (

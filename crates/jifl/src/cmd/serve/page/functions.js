@@ -145,6 +145,7 @@ function curves() {
   const points = history.get(chosen) || [];
   const last = sums.get(chosen);
   byId("chosen").textContent = last ? name(last) : "Choose a function";
+  byId("chosen-heat").hidden = !last;
   const span = Math.max(30, Number(byId("interval").value) / 1000 * 60);
   COLUMNS.forEach((one, at) => {
     const figure = byId("plots").children[at];
@@ -192,15 +193,20 @@ function frame() {
     const line = event.target.closest("tr");
     if (line) { chosen = Number(line.dataset.row); show(); }
   });
-  byId("resources").addEventListener("input", suggest);
+  byId("chosen-heat").addEventListener("click", () => {
+    const last = sums.get(chosen);
+    byId("heat-function").value = `fn:${last.function}${last.module ? `@${last.module}` : ""}`;
+    byId("heat-pid").value = byId("pid").value;
+  });
+  for (const id of ["resources", "heat-function"]) byId(id).addEventListener("input", suggest);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   addEventListener("resize", curves);
 }
 
 // Functions whose names begin with the last word.
 let asked = 0;
-async function suggest() {
-  const words = byId("resources").value.split(" ");
+async function suggest(event) {
+  const words = event.target.value.split(" ");
   const word = words.pop();
   const mine = ++asked;
   if (word.replace("fn:", "").length < 3 || word.includes("*")) return;
