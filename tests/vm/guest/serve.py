@@ -322,6 +322,25 @@ def latencies():
             break
 
 
+def paths():
+    """Call paths of a process: each read is counted, on its path; a user of the group may have them, too."""
+    order = {"targets": ["sys:pread64"], "metric": "calls", "for_ms": 60_000, "filters": {"pid": works.pid}}
+    last = None
+    for name, data in events_of("POST", "/v1/paths", order):
+        if name == "begin":
+            wait_for("its session", lambda: sessions() == 2)
+            works.reads(READS)
+            same("a second one is refused", ask("POST", "/v1/paths", order)[0], 429)
+            same("it is ended", ask("DELETE", f"/v1/paths/{data['id']}")[0], 200)
+        last = name, data
+    same("its last event", (last[0], last[1]["calls"], last[1]["missed"], last[1]["cut_short"]), ("end", READS, 0, True))
+    lines = dict(line.rpartition(" ")[::2] for line in last[1]["folded"].splitlines())
+    reads = {path: int(number) for path, number in lines.items() if path.endswith("vfs_read")}
+    check("each read is on its path", sum(reads.values()) == READS and all(";" in path for path in reads), lines)
+    check("no address is told", "0x" not in last[1]["folded"], last[1]["folded"])
+    same("a user is told of its mistake", as_user([GROUP], "POST", "/v1/paths", {"targets": ["fn:0xffffffff81000000"]})[0], 400)
+
+
 def searches(daemon):
     """A search is that of `jifl search`; its tree comes while it grows; it ends with its client, and is root's."""
     shape = lambda report: sorted(key for key in report) + [(one["name"], one["unit"], one["threshold"]) for one in report["tests"]]
@@ -444,6 +463,7 @@ def program():
     figure("seconds for exact counts", f"{time.monotonic() - began:.1f}")
     about()
     latencies()
+    paths()
     searches(daemon)
     users(kept)
     strangers()

@@ -15,13 +15,14 @@ use serde_json::{Value as Json, json};
 
 use super::audit::one_line;
 use super::hub::Hub;
-use super::order::{self, BODY_MAX, Order};
+use super::order::{BODY_MAX, Order};
 use super::page;
 use super::sse::Events;
 use super::watch::{Watch, Why};
 use super::who::Who;
 use super::wire::{Refusal, VERSION};
-use super::works::{self, Kind, Work};
+use super::works::http as works;
+use super::works::{Kind, Work};
 use crate::base::exit::{CANNOT, Failure, LIMIT, USAGE};
 
 /// The body of an answer.
@@ -40,7 +41,7 @@ pub enum Serves {
 
 /// An error with its status.
 #[derive(Debug)]
-struct Refused(StatusCode, Failure);
+pub(super) struct Refused(pub(super) StatusCode, pub(super) Failure);
 
 impl From<Failure> for Refused {
     /// The status for the exit status that the command has.
@@ -55,7 +56,7 @@ impl From<Failure> for Refused {
     }
 }
 
-fn refused(status: StatusCode, message: impl Into<String>) -> Refused {
+pub(super) fn refused(status: StatusCode, message: impl Into<String>) -> Refused {
     Refused(status, Failure::failed(message))
 }
 
@@ -90,7 +91,7 @@ pub fn refusal(status: StatusCode, failure: &Failure) -> Answer {
     json_of(status, &refusal)
 }
 
-fn json_of(status: StatusCode, value: &impl Serialize) -> Answer {
+pub(super) fn json_of(status: StatusCode, value: &impl Serialize) -> Answer {
     let mut text = serde_json::to_string(value).unwrap_or_default();
     text.push('\n');
     plain(status, "application/json", text)
@@ -142,15 +143,23 @@ where
         (&Method::GET, ["v1", "functions"]) => functions(hub, uri.query()).await,
         (&Method::GET, ["v1", "sessions"]) => Ok(json_of(StatusCode::OK, &sessions(hub, who))),
         (&Method::POST, ["v1", "stat"]) => begin(hub, who, request).await,
-        (&Method::POST, ["v1", "search"]) => search(hub, who, request).await,
-        (&Method::DELETE, ["v1", "search", id]) => end_work(hub, who, Kind::Search, id),
+        (&Method::POST, ["v1", "search"]) => works::search(hub, who, request).await,
+        (&Method::DELETE, ["v1", "search", id]) => works::end(hub, who, Kind::Search, id),
+        (&Method::POST, ["v1", "paths"]) => works::paths(hub, who, request).await,
+        (&Method::DELETE, ["v1", "paths", id]) => works::end(hub, who, Kind::Paths, id),
         (&Method::GET, ["v1", "stat", id, "events"]) => {
             find(hub, id).map(|one| events(hub, who, &one))
         }
         (&Method::DELETE, ["v1", "stat", id]) => find(hub, id).and_then(|one| end(who, &one)),
         (_, ["" | "metrics"])
-        | (_, ["v1", "info" | "functions" | "sessions" | "stat" | "search"])
-        | (_, ["v1", "stat" | "search", _])
+        | (
+            _,
+            [
+                "v1",
+                "info" | "functions" | "sessions" | "stat" | "search" | "paths",
+            ],
+        )
+        | (_, ["v1", "stat" | "search" | "paths", _])
         | (_, ["v1", "stat", _, "events"]) => Err(refused(
             StatusCode::METHOD_NOT_ALLOWED,
             format!("{path} does not take {method}: docs/serve.md has the requests"),
@@ -261,7 +270,7 @@ async fn functions(hub: &Arc<Hub>, query: Option<&str>) -> Result<Answer, Refuse
 }
 
 /// The body of a request that orders something.
-async fn body<B>(hub: &Hub, request: Request<B>) -> Result<Bytes, Refused>
+pub(super) async fn body<B>(hub: &Hub, request: Request<B>) -> Result<Bytes, Refused>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -337,7 +346,7 @@ fn events(hub: &Hub, who: &Who, watch: &Arc<Watch>) -> Answer {
 }
 
 /// An answer that goes on as long as there are events.
-fn stream(events: Events) -> Answer {
+pub(super) fn stream(events: Events) -> Answer {
     let mut answer = Response::new(events.boxed_unsync());
     let headers = answer.headers_mut();
     headers.insert(
@@ -360,45 +369,6 @@ fn end(who: &Who, watch: &Watch) -> Result<Answer, Refused> {
     }
     watch.end(Why::Deleted);
     Ok(json_of(StatusCode::OK, &json!({ "id": watch.id })))
-}
-
-/// Searches for the bottleneck. The answer is the search's events.
-async fn search<B>(hub: &Arc<Hub>, who: &Who, request: Request<B>) -> Result<Answer, Refused>
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let order = order::search(&body(hub, request).await?)?;
-    if !hub.variables && !who.is_root() {
-        return Err(refused(
-            StatusCode::FORBIDDEN,
-            "a search tells what calls are about: files, locks, processes: it is root's on the \
-             daemon's machine: have the daemon started with --variables",
-        ));
-    }
-    let what = order.shown();
-    let client = works::begin(hub, Kind::Search, who, what, move |hub, work| {
-        (hub.search)(&order, work)
-    })?;
-    Ok(stream(Events::of_work(client, hub.limits.quiet)))
-}
-
-fn end_work(hub: &Hub, who: &Who, kind: Kind, id: &str) -> Result<Answer, Refused> {
-    let word = kind.word();
-    let work = id.parse().ok().and_then(|id| hub.works.find(kind, id));
-    let work = work.ok_or_else(|| {
-        let message = format!("no {word} {id}, or it has ended: GET /v1/sessions lists works");
-        refused(StatusCode::NOT_FOUND, message)
-    })?;
-    if !who.may_end_what_is_of(&work.owner) {
-        let message = format!(
-            "{word} {id} is that of {}: ask them, or be root",
-            work.owner
-        );
-        return Err(refused(StatusCode::FORBIDDEN, message));
-    }
-    work.end(works::DELETED);
-    Ok(json_of(StatusCode::OK, &json!({ "id": work.id })))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::http::{Answer, plain};
 use super::limits::Limits;
-use super::machine::{Lister, Machine, Searcher};
+use super::machine::{Counter, Lister, Machine, Searcher};
 use super::metrics::{self, Shown};
 use super::sessions::Sessions;
 use super::who::Who;
@@ -30,6 +30,8 @@ pub struct Hub {
     pub works: Works,
     /// What searches.
     pub search: Searcher,
+    /// What counts by call path.
+    pub paths: Counter,
     /// Lists functions. Lists are large: one at a time is made.
     functions: Mutex<Lister>,
     clients: AtomicUsize,
@@ -51,6 +53,7 @@ impl Hub {
             variables,
             works: Works::default(),
             search: machine.search,
+            paths: machine.paths,
             functions: Mutex::new(machine.functions),
             clients: AtomicUsize::new(0),
             unproven: AtomicUsize::new(0),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use super::paths;
 use super::works::Work;
 use crate::base::exit::Failure;
+use crate::cmd::prof::paths::metric::Metric;
 use crate::cmd::search::order::{Grown, Order};
 use crate::cmd::search::world::Ways;
 use crate::cmd::stat::source::Kernel;
@@ -21,6 +23,9 @@ const NAMES_MAX: usize = 1000;
 pub type Lister = Box<dyn Fn(&str) -> Result<Json, Failure> + Send>;
 /// What searches the machine, and tells the work what it knows by now.
 pub type Searcher = Box<dyn Fn(&Order, &Arc<Work>) -> Result<Grown, Failure> + Send + Sync>;
+/// What counts by call path.
+pub type Counter =
+    Box<dyn Fn(&paths::Order, Metric, &Arc<Work>) -> Result<paths::Counted, Failure> + Send + Sync>;
 
 /// A machine.
 pub struct Machine {
@@ -28,6 +33,8 @@ pub struct Machine {
     pub functions: Lister,
     /// Searches for the bottleneck.
     pub search: Searcher,
+    /// Counts by call path.
+    pub paths: Counter,
 }
 
 impl Machine {
@@ -36,6 +43,7 @@ impl Machine {
         Machine {
             functions: Box::new(functions),
             search: Box::new(move |order, work| search(&source, order, work)),
+            paths: Box::new(paths::count),
         }
     }
 }

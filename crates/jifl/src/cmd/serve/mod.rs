@@ -11,6 +11,7 @@ mod machine;
 mod metrics;
 pub mod order;
 mod page;
+mod paths;
 mod queue;
 mod sessions;
 pub mod sse;

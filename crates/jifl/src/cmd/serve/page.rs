@@ -10,11 +10,12 @@ const INDEX: &str = include_str!("page/index.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, kind and text of all others.
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     ("/daemon.js", SCRIPT, include_str!("page/daemon.js")),
     ("/curves.js", SCRIPT, include_str!("page/curves.js")),
     ("/functions.js", SCRIPT, include_str!("page/functions.js")),
     ("/heat.js", SCRIPT, include_str!("page/heat.js")),
+    ("/flame.js", SCRIPT, include_str!("page/flame.js")),
     ("/search.js", SCRIPT, include_str!("page/search.js")),
     ("/views.js", SCRIPT, include_str!("page/views.js")),
     (

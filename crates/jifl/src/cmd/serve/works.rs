@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work that a client has the daemon do, and that has an end of its own: a search. Its events
-//! are the answer to the request that has begun it.
+//! Work that a client has the daemon do, and that has an end of its own: a search, or
+//! the counting of call paths. Its events are the answer to the request that has begun it.
 //!
 //! Each work runs in a thread. It ends when its time is up, when it is deleted, when the connection
 //! of its events ends, and with the daemon. One of a kind runs at a time, because two would disturb
 //! what they measure.
+
+pub mod http;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +32,8 @@ pub const LONGEST: Duration = Duration::from_secs(600);
 pub enum Kind {
     /// The bottleneck is searched.
     Search,
+    /// Call paths are counted.
+    Paths,
 }
 
 impl Kind {
@@ -37,6 +41,7 @@ impl Kind {
     pub fn word(self) -> &'static str {
         match self {
             Kind::Search => "search",
+            Kind::Paths => "paths",
         }
     }
 }

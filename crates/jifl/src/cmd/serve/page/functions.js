@@ -145,7 +145,7 @@ function curves() {
   const points = history.get(chosen) || [];
   const last = sums.get(chosen);
   byId("chosen").textContent = last ? name(last) : "Choose a function";
-  byId("chosen-heat").hidden = !last;
+  byId("chosen-more").hidden = !last;
   const span = Math.max(30, Number(byId("interval").value) / 1000 * 60);
   COLUMNS.forEach((one, at) => {
     const figure = byId("plots").children[at];
@@ -193,11 +193,14 @@ function frame() {
     const line = event.target.closest("tr");
     if (line) { chosen = Number(line.dataset.row); show(); }
   });
-  byId("chosen-heat").addEventListener("click", () => {
-    const last = sums.get(chosen);
-    byId("heat-function").value = `fn:${last.function}${last.module ? `@${last.module}` : ""}`;
-    byId("heat-pid").value = byId("pid").value;
-  });
+  for (const [link, field, pid] of [["chosen-heat", "heat-function", "heat-pid"],
+                                    ["chosen-flame", "flame-targets", "flame-pid"]]) {
+    byId(link).addEventListener("click", () => {
+      const last = sums.get(chosen);
+      byId(field).value = `fn:${last.function}${last.module ? `@${last.module}` : ""}`;
+      byId(pid).value = byId("pid").value;
+    });
+  }
   for (const id of ["resources", "heat-function"]) byId(id).addEventListener("input", suggest);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   addEventListener("resize", curves);

@@ -54,6 +54,7 @@ fn hub_of(
     let machine = Machine {
         functions: Box::new(lister),
         search: Box::new(fake::search),
+        paths: Box::new(fake::paths),
     };
     let hub = Hub::new(sessions, limits, variables, machine);
     (Arc::new(hub), lines, running)
@@ -73,7 +74,12 @@ impl Daemon {
 
     /// One all of whose clients may search.
     pub fn searching() -> Daemon {
-        Daemon::of(hub_of(Limits::default(), true), Vec::new)
+        Daemon::searching_with(Vec::new)
+    }
+
+    /// The same with other listeners.
+    pub fn searching_with(more: impl FnOnce() -> Vec<Listener> + Send + 'static) -> Daemon {
+        Daemon::of(hub_of(Limits::default(), true), more)
     }
 
     /// `more`: other listeners; it is called where there is a runtime.

@@ -8,11 +8,14 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use jifl_sys::abi::Time;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::base::exit::Failure;
+use crate::cmd::prof::paths::metric::Metric;
 use crate::cmd::search::order::{Grown, Order};
+use crate::cmd::serve::paths;
 use crate::cmd::serve::works::Work;
+use crate::cmd::stat::distribution::Distributions;
 use crate::cmd::stat::sheet::{Counted, Row};
 use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 
@@ -34,7 +37,12 @@ pub fn search(order: &Order, work: &Arc<Work>) -> Result<Grown, Failure> {
         return Err(Failure::cannot("the module is not loaded:\n`jifl load`"));
     }
     let grown = |known: u64, doing: Option<&str>, over: Option<&str>| Grown {
-        report: json!({ "known": known, "doing": doing, "cut_short": over }),
+        report: json!({
+            "known": known, "doing": doing, "cut_short": over,
+            "sentence": "locks: tasks sleep", "elapsed_ns": known * 1_000_000,
+            "cost": 0.01, "budget": 0.02, "processors": 2.0,
+            "tests": [tested(known)],
+        }),
         text: format!("known {known}\n"),
     };
     let mut known = 0;
@@ -46,13 +54,58 @@ pub fn search(order: &Order, work: &Arc<Work>) -> Result<Grown, Failure> {
     Ok(grown(known, None, work.over()))
 }
 
+/// A hypothesis that is true from the third tree on, with a function below it.
+fn tested(known: u64) -> Json {
+    let test = |name: &str, tests: Json| {
+        let is_known = known > 2;
+        json!({
+            "name": name, "about": "tasks sleep until others give locks", "unit": "tasks",
+            "verdict": if is_known { "true" } else { "not tested" },
+            "why": (!is_known).then_some("not yet"),
+            "value": is_known.then_some(1.5), "threshold": 0.3,
+            "share": is_known.then_some(0.75),
+            "site": "take+0x11 [m]", "line": null, "objects": ["lock a"], "path": ["take+0x11 [m]"],
+            "tests": tests,
+        })
+    };
+    test("locks", json!([test("take [m]", json!([]))]))
+}
+
+/// Three paths, when the time is up or the work is to end.
+///
+/// # Errors
+/// None.
+pub fn paths(
+    order: &paths::Order,
+    metric: Metric,
+    work: &Arc<Work>,
+) -> Result<paths::Counted, Failure> {
+    while work.over().is_none() && work.since.elapsed() < Duration::from_millis(order.for_ms) {
+        sleep(Duration::from_millis(5));
+    }
+    Ok(paths::Counted {
+        metric: metric.name().to_owned(),
+        unit: metric.unit().to_owned(),
+        total: 1000,
+        folded: "sys:read;vfs_read 600\nsys:read;vfs_read;new_sync_read 300\nsys:close 100\n"
+            .into(),
+        calls: 7,
+        cut_short: work.over().is_some(),
+        elapsed_ns: work.since.elapsed().as_nanos() as u64,
+        ..paths::Counted::default()
+    })
+}
+
 struct Made {
     rows: Vec<Row>,
+    /// How many distributions there are of each.
+    distributions: usize,
     running: Arc<AtomicUsize>,
 }
 
 struct Runs<'a> {
     rows: &'a [Row],
+    distributions: usize,
     readings: Cell<u64>,
 }
 
@@ -83,7 +136,12 @@ impl Source for Fake {
             }
         }
         let running = Arc::clone(&self.running);
-        Ok(Box::new(Made { rows, running }))
+        let are = plan.counters.iter().filter(|one| one.starts_with("hist:"));
+        Ok(Box::new(Made {
+            rows,
+            distributions: are.count(),
+            running,
+        }))
     }
 }
 
@@ -105,6 +163,7 @@ impl Opened for Made {
         self.running.fetch_add(1, Ordering::SeqCst);
         let runs = Runs {
             rows: &self.rows,
+            distributions: self.distributions,
             readings: Cell::new(0),
         };
         meanwhile(&runs);
@@ -133,9 +192,24 @@ impl Running for Runs<'_> {
             elapsed_ns: 1_000_000 * readings,
             ..Time::default()
         };
+        let mut distributions = Distributions::default();
+        for (row, counter) in (0..self.rows.len()).flat_map(|row| {
+            let counters = 0..self.distributions;
+            counters.map(move |counter| (row, counter))
+        }) {
+            let of = |bits| {
+                if bits == 10 + counter {
+                    10 * readings
+                } else {
+                    0
+                }
+            };
+            distributions.put(row, counter, std::array::from_fn(of));
+        }
         Ok(Counted {
             times: vec![time; self.rows.len()],
             rest: [1_000_000 * readings, 0, 1],
+            distributions,
             ..Counted::default()
         })
     }

@@ -12,15 +12,38 @@ use crate::cmd::serve::listen::{self, Listener};
 
 /// A daemon that serves that on a loopback address, too.
 fn on_loopback(serves: Serves) -> (Daemon, SocketAddr) {
+    let (listeners, address) = loopback(serves);
+    let daemon = Daemon::with(Limits::default(), listeners);
+    (daemon, address.recv_timeout(PATIENCE).unwrap())
+}
+
+/// What makes a listener on a loopback address, and where its address comes then.
+fn loopback(
+    serves: Serves,
+) -> (
+    impl FnOnce() -> Vec<Listener> + Send + 'static,
+    mpsc::Receiver<SocketAddr>,
+) {
     let (to, address) = mpsc::channel();
-    let daemon = Daemon::with(Limits::default(), move || {
+    let listeners = move || {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         to.send(listener.local_addr().unwrap()).unwrap();
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         vec![Listener::Plain(listener, serves)]
-    });
-    (daemon, address.recv_timeout(PATIENCE).unwrap())
+    };
+    (listeners, address)
+}
+
+/// `make test-page` starts this, and ends it by closing its standard input.
+#[test]
+#[ignore = "tests/page/run opens it in a browser"]
+fn a_page_for_a_browser() {
+    let (listeners, address) = loopback(Serves::WithToken("secret".into()));
+    let _daemon = Daemon::searching_with(listeners);
+    let address = address.recv_timeout(PATIENCE).unwrap();
+    println!("\npage http://{address}/?token=secret");
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }
 
 fn get(address: SocketAddr, head: &str) -> (u16, String, String) {

@@ -6,6 +6,7 @@ mod fake;
 mod garbage;
 mod limits;
 mod listeners;
+mod paths;
 mod protocol;
 mod search;
 mod trust;
