@@ -7,7 +7,7 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm test-newest fuzz planted bench \
-	bench-native bench-layout \
+	bench-native bench-layout test-page \
 	man install deb tarball test-packages demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
 
 MINUTES ?= 60
@@ -22,6 +22,7 @@ help:
 	@echo "test   all suites: test-rust, test-unit, test-roundtrip, fuzz, test-vm; the last in turns"
 	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
 	@echo "test-newest  the tests in machines on Debian's newest kernels, which it fetches"
+	@echo "test-page  the page of jifl serve in a browser, which it installs"
 	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
 	@echo "ltp    LTP's tests of system calls and the kernel's selftests, natively and counted; LTP=source PART=i/n"
@@ -123,6 +124,13 @@ test-newest: setup
 	@scripts/fetch-newest
 	@$(MAKE) --no-print-directory all
 	@JIFL_TEST_KERNELS="$$(xargs <build/kernels/.newest)" tests/vm/run
+
+# The daemon's machine is made up, so that what the page must show is known.
+test-page: setup
+	@scripts/page-setup
+	@tests/page/run "$$(nice $(CARGO) test --locked --package jifl --bin jifl --no-run --message-format=json 2>/dev/null | \
+		python3 -c 'import json, sys; print([found["executable"] for found in map(json.loads, sys.stdin) \
+			if found.get("executable") and found["profile"]["test"]][-1])')"
 
 # A kernel that finds defects by itself; JIFL_TEST_KERNELS=debug tests under it.
 debug-kernel race-kernel: setup
