@@ -341,17 +341,30 @@ def paths():
     same("a user is told of its mistake", as_user([GROUP], "POST", "/v1/paths", {"targets": ["fn:0xffffffff81000000"]})[0], 400)
 
 
-def searches(daemon):
-    """A search is that of `jifl search`; its tree comes while it grows; it ends with its client, and is root's."""
+def decided(report):
+    """How many hypotheses are decided."""
+    return sum(one["verdict"] != "not tested" for one in report["tests"])
+
+
+def search(name, *host):
+    """The report of a search. It knows of the task that sleeps all the time, from /proc alone."""
+    end = run("jifl", *host, "search", "--for", "120s", "-f", "json", timeout=400)
+    check(f"a search {name}", end.returncode in (0, 4) and end.stdout, end)
+    report = json.loads(end.stdout)
+    check(f"a search {name}: it tested", decided(report) > 3 and report["sentence"], report)
+    network, = (one for one in report["tests"] if one["name"] == "network")
+    check(f"a search {name}: the full socket", network["verdict"] == "true" and network["value"] > 0.9, network)
+    return report
+
+
+def searches(daemon, here):
+    """A search is that of `jifl search` (here); its tree comes while it grows; it ends with its client, and is root's.
+
+    The daemon has sessions about the same functions meanwhile.
+    """
     shape = lambda report: sorted(key for key in report) + [(one["name"], one["unit"], one["threshold"]) for one in report["tests"]]
-    decided = lambda report: sum(one["verdict"] != "not tested" for one in report["tests"])
-    reports = {}
-    for name, host in (("here", []), ("of the daemon", ["--host", "unix:"])):
-        end = run("jifl", *host, "search", "--for", "120s", "-f", "json", timeout=400)
-        check(f"a search {name}", end.returncode in (0, 4) and end.stdout, end)
-        reports[name] = json.loads(end.stdout)
-        check(f"a search {name}: it tested", decided(reports[name]) > 3 and reports[name]["sentence"], reports[name])
-    same("searches here and of the daemon have one form", shape(reports["here"]), shape(reports["of the daemon"]))
+    there = search("of the daemon", "--host", "unix:")
+    same("searches here and of the daemon have one form", shape(there), shape(here))
     end = run("jifl", "--host", "unix:", "search", "--for", "5s", "--threshold", "cpu=0.001", timeout=400)
     lines = end.stdout.splitlines()
     check("a search as text", any(line.startswith("cpu ") for line in lines) and any(line.startswith("finding: ") for line in lines)
@@ -364,7 +377,7 @@ def searches(daemon):
             grown, before = decided(data["report"]), grown or 0
             check("the tree grows", grown >= before and data["report"]["doing"], data)
             if grown and not before:
-                same("a second one is refused", ask("POST", "/v1/search", {})[0], 429)
+                same("a second one is refused", ask("POST", "/v1/search", {"for_ms": 5000})[0], 429)
                 same("it is listed", [(one["kind"], one["id"]) for one in ask("GET", "/v1/sessions")[1]["works"]], [("search", number)])
                 same("a user ends nothing of root's", as_user([GROUP], "DELETE", f"/v1/search/{number}")[0], 403)
                 same("root ends it", ask("DELETE", f"/v1/search/{number}")[0], 200)
@@ -378,7 +391,7 @@ def searches(daemon):
     client.communicate()
     wait_for("the end of a search without a client", lambda: "ended: why its client left" in daemon.said(), timeout=120)
     same("nothing of it is left", (sessions(), ask("GET", "/v1/sessions")[1]["works"]), (before, []))
-    same("a search is root's", as_user([GROUP], "POST", "/v1/search", {})[0], 403)
+    same("a search is root's", as_user([GROUP], "POST", "/v1/search", {"for_ms": 5000})[0], 403)
     end = run("jifl", *holder("alice"), "search", "--for", "5s")
     check("no certificate is root's", end.returncode and end.stderr.count("\n") == 1 and "--variables" in end.stderr, end)
     end = run("jifl", "--host", "unix:", "search", "--", "ls")
@@ -452,7 +465,11 @@ def program():
     for name, of in (("daemon", "ca"), ("alice", "ca"), ("eve", "other")):
         certificate(name, of)
     load = [background("sh", "-c", "while :; do ls -R /sys/bus > /dev/null; done") for _ in range(2)]
+    # A socket that is full before any search begins, and stays so.
+    load.append(background("python3", "-c", "import socket\nends = socket.socketpair()\nends[0].sendall(bytes(1 << 24))"))
+    wait_for("the full socket", lambda: Path(f"/proc/{load[-1].pid}/wchan").read_text().startswith("sock_"))
     works = Works()
+    here = search("here")
     daemon = Daemon()
     mode = os.stat(SOCKET)
     same("the socket's group and mode", (mode.st_gid, mode.st_mode & 0o777), (GROUP, 0o660))
@@ -464,7 +481,7 @@ def program():
     about()
     latencies()
     paths()
-    searches(daemon)
+    searches(daemon, here)
     users(kept)
     strangers()
     deaths(daemon)
