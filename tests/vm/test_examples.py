@@ -21,6 +21,7 @@ LISTED = {
     "make test-vm": "runs this",
     'tests/vm/run -k "probe or actions"': "runs tests beside this one",
     "make test-packages": "minutes, and the network; it is a suite of its own",
+    "make test-page": "a browser, and the network; it is a suite of its own",
     "make test-newest": "hours, and the network; each of its parts is a test of its own",
     "make soak MINUTES=120": "hours; each of its parts is a test of its own",
     "make ltp LTP=~/src/ltp": "hours, and others' tests; test_ltp.py has the comparison",
@@ -47,6 +48,7 @@ LISTINGS = {
     "[db1]": "a file; a unit test reads such a one",
     "openssl req -x509 -newkey ed25519 -nodes -subj /CN=jifl-ca -keyout ca.key -out ca.crt": "another program; test_serve.py does the like",
     "curl --unix-socket /run/jifl/jifl.sock http://jifl/v1/stat \\": "needs the daemon; test_serve.py makes the request",
+    "curl -N --unix-socket /run/jifl/jifl.sock http://jifl/v1/search \\": "needs the daemon; test_serve.py makes the request",
 }
 
 # Examples of what fails, and their exit status.
