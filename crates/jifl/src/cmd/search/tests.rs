@@ -576,6 +576,29 @@ fn what_there_was_no_time_for_is_said_to_be_not_tested() {
     );
 }
 
+/// A rate of a window that ended early says nothing.
+#[test]
+fn calls_are_not_judged_by_a_window_without_end() {
+    let state = |end| State {
+        does: vec![WALK],
+        syscalls: 100_000,
+        end,
+        ..State::default()
+    };
+    let whole = Made(Arc::new(state(None)));
+    assert!(of(&search_of(&whole), Id::Calls).holds());
+    let said = whole.0.said.lock().unwrap();
+    let counted = said
+        .iter()
+        .find(|one| one["doing"] == "how many system calls");
+    let began = counted.unwrap()["elapsed_ns"].as_u64().unwrap();
+    let found = search(state(Some(began + SECOND / 100)));
+    for id in [Id::Calls, Id::Retries] {
+        let verdict = &of(&found, id).verdict;
+        assert_eq!(*verdict, Verdict::NotTested("the time was up".into()));
+    }
+}
+
 /// Near the threshold each measurement is made three times, elsewhere once.
 #[test]
 fn near_the_threshold_it_is_measured_again() {

@@ -254,7 +254,12 @@ impl Walk<'_> {
             let handler = || format!("__x64_sys_{}", syscalls::handler(name));
             let function = known.map_or_else(handler, |(_, function)| (*function).to_owned());
             let mut node = Node::new(&function, "calls of it that fail", Unit::Rate, threshold);
-            match self.world.failures(&format!("fn:{function}"), PATHS) {
+            let failures = self.world.failures(&format!("fn:{function}"), PATHS);
+            if let Some(why) = self.world.over() {
+                self.node(Id::Retries).leave(why);
+                return;
+            }
+            match failures {
                 Ok(errors) => {
                     let failing: f64 = errors.iter().map(|(_, rate)| rate).sum();
                     let window = PATHS.as_secs_f64();
@@ -297,6 +302,12 @@ impl Walk<'_> {
             }
         };
         self.ledger.spend(counts.entries, self.call_ns);
+        // Calls count from the session's start on, so of a window that ended early the rate is wrong.
+        if let Some(why) = self.world.over() {
+            self.node(Id::Calls).leave(why);
+            self.node(Id::Retries).leave(why);
+            return;
+        }
         let rate = |calls: u64| calls as f64 * 1e9 / counts.elapsed_ns.max(1) as f64;
         let first = counts.calls.iter().max_by_key(|(_, calls)| *calls).cloned();
         let (name, calls) = first.unwrap_or_default();
