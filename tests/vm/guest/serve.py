@@ -467,7 +467,7 @@ def program():
     load = [background("sh", "-c", "while :; do ls -R /sys/bus > /dev/null; done") for _ in range(2)]
     # A socket that is full before any search begins, and stays so.
     load.append(background("python3", "-c", "import socket\nends = socket.socketpair()\nends[0].sendall(bytes(1 << 24))"))
-    wait_for("the full socket", lambda: Path(f"/proc/{load[-1].pid}/wchan").read_text().startswith("sock_"))
+    wait_for("the full socket", lambda: Path(f"/proc/{load[-1].pid}/wchan").read_text().startswith("sock_"), timeout=120)
     works = Works()
     here = search("here")
     daemon = Daemon()
