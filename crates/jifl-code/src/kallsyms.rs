@@ -4,7 +4,9 @@
 //!
 //! The file does not say where the table lies. The 256 tokens are found by the index of them that
 //! stands behind them, and the names by the marks behind them. The addresses stand before the
-//! names in 6.1, and behind the tokens in 6.12.
+//! names in 6.1, and behind the tokens in 6.12 and later. Later kernels have no base of addresses:
+//! an address is relative to the place where it stands. The parts of their table begin at multiples
+//! of 4, and not of 8.
 
 use crate::image::{Error, Symbol};
 use crate::names::Variables;
@@ -13,10 +15,15 @@ use crate::names::Variables;
 const TOKENS: usize = 256;
 /// A mark says where each 256th name begins.
 const MARKED: usize = 256;
+/// Parts of the table begin at multiples of 8 bytes, in later kernels at multiples of 4.
+const ALIGN: [usize; 2] = [8, 4];
 /// No kernel has fewer names.
 const LEAST: usize = 1000;
 /// Or more.
 const MOST: usize = 1 << 22;
+
+/// The kernel's own code and data are above it.
+const LOWEST: u64 = 0xffff_ffff_8000_0000;
 
 /// A name of the table, of text or of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +34,18 @@ pub struct Entry {
     pub symbol: Symbol,
 }
 
-/// Reads the table out of the read-only data of a kernel.
+/// Reads the table out of the read-only data of a kernel. `address`: where the data stand.
 ///
 /// # Errors
 /// There is no such table, or it contradicts itself.
-pub fn read(data: &[u8]) -> Result<Vec<Entry>, Error> {
+pub fn read(data: &[u8], address: u64) -> Result<Vec<Entry>, Error> {
     let none = || Error("no symbols: neither a symbol table nor the kernel's own are in it".into());
     let tokens = Tokens::find(data).ok_or_else(none)?;
     let names = names(data, &tokens).ok_or_else(none)?;
-    let addresses = addresses(data, &tokens, names.count_at, names.all.len()).ok_or_else(none)?;
+    let number = names.all.len();
+    let addresses = addresses(data, &tokens, names.count_at, number)
+        .or_else(|| relative(data, address, &tokens, &names))
+        .ok_or_else(none)?;
     let entry = |(name, address): (Vec<u8>, u64)| {
         let (kind, name) = name.split_first()?;
         let symbol = Symbol {
@@ -102,29 +112,40 @@ impl Tokens {
             offsets.push(u16::try_from(at - begin).ok()?);
             at += length + 1;
         }
-        let index = at.next_multiple_of(8);
-        let end = index + 2 * TOKENS;
-        let said = data.get(index..end)?.chunks_exact(2);
-        let said = said.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-        said.eq(offsets).then_some(Tokens { begin, end, all })
+        let end = ALIGN.into_iter().find_map(|align| {
+            let index = at.next_multiple_of(align);
+            let end = index + 2 * TOKENS;
+            let said = data.get(index..end)?.chunks_exact(2);
+            let said = said.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+            said.eq(offsets.iter().copied()).then_some(end)
+        })?;
+        Some(Tokens { begin, end, all })
     }
 }
 
 struct Names {
     count_at: usize,
     all: Vec<Vec<u8>>,
+    /// Parts of the table begin at multiples of so many bytes.
+    align: usize,
 }
 
 /// Their number stands before them, and the marks behind them.
 fn names(data: &[u8], tokens: &Tokens) -> Option<Names> {
-    let places = (0..tokens.begin).step_by(8);
+    let mut aligns = ALIGN.into_iter();
+    aligns.find_map(|align| names_at(data, tokens, align))
+}
+
+fn names_at(data: &[u8], tokens: &Tokens, align: usize) -> Option<Names> {
+    let places = (0..tokens.begin).step_by(align);
     places.into_iter().find_map(|count_at| {
         let number = word(data, count_at)? as usize;
-        if !(LEAST..=MOST).contains(&number) || word(data, count_at + 4)? != 0 {
+        let is_padded = align == 4 || word(data, count_at + 4)? == 0;
+        if !(LEAST..=MOST).contains(&number) || !is_padded {
             return None;
         }
-        let begins = walk(&data[..tokens.begin], count_at + 8, number)?;
-        let marks = begins[number].next_multiple_of(8);
+        let begins = walk(&data[..tokens.begin], count_at + align, number)?;
+        let marks = begins[number].next_multiple_of(align);
         let second = u32::try_from(begins[MARKED] - begins[0]).ok()?;
         if word(data, marks)? != 0 || word(data, marks + 4)? != second {
             return None;
@@ -135,6 +156,7 @@ fn names(data: &[u8], tokens: &Tokens) -> Option<Names> {
         Some(Names {
             count_at,
             all: all.collect(),
+            align,
         })
     })
 }
@@ -166,31 +188,51 @@ fn expand(name: &[u8], tokens: &Tokens) -> Vec<u8> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// The table of offsets: not negative ones are addresses, others are below the base
-/// (CONFIG_KALLSYMS_ABSOLUTE_PERCPU).
+/// The table of offsets to a base. With CONFIG_KALLSYMS_ABSOLUTE_PERCPU those that are not negative
+/// are addresses, and others are below the base. Without it none is negative.
 fn addresses(data: &[u8], tokens: &Tokens, count_at: usize, number: usize) -> Option<Vec<u64>> {
-    let is_base = |base: u64| base >= 0xffff_ffff_8000_0000 && base % 4096 == 0;
+    let is_base = |base: u64| base >= LOWEST && base % 4096 == 0;
     let base_at = |at: usize| {
         let base = u64::from(word(data, at)?) | u64::from(word(data, at + 4)?) << 32;
         is_base(base).then_some(base)
     };
     let size = 4 * number;
     let behind = tokens.end.next_multiple_of(8);
-    let before = count_at.checked_sub(8)?;
-    let places = [
-        (behind, (behind + size).next_multiple_of(8)),
-        (before.checked_sub(size.next_multiple_of(8))?, before),
-    ];
-    places.into_iter().find_map(|(offsets, base)| {
+    let mut places = vec![(behind, (behind + size).next_multiple_of(8))];
+    if let Some(before) = count_at.checked_sub(8) {
+        let offsets = before.checked_sub(size.next_multiple_of(8));
+        places.extend(offsets.map(|offsets| (offsets, before)));
+    }
+    places.into_iter().find_map(|(at, base)| {
         let base = base_at(base)?;
-        let address = |bytes: &[u8]| {
-            let offset = i32::from_le_bytes(bytes.try_into().ok()?);
-            Some(match u64::try_from(offset) {
-                Ok(absolute) => absolute,
-                Err(_) => base.wrapping_sub(1).wrapping_sub(i64::from(offset) as u64),
-            })
+        let offsets = offsets(data, at, number)?;
+        let has_absolute = offsets.iter().any(|offset| *offset < 0);
+        let address = |offset: &i32| match u64::try_from(*offset) {
+            Ok(absolute) if has_absolute => absolute,
+            Ok(above) => base.wrapping_add(above),
+            Err(_) => base.wrapping_sub(1).wrapping_sub(i64::from(*offset) as u64),
         };
-        let all = data.get(offsets..offsets + size)?.chunks_exact(4);
-        all.map(address).collect()
+        Some(offsets.iter().map(address).collect())
     })
 }
+
+/// The table of offsets to the places of the offsets themselves. The names are in the order of
+/// addresses, so the addresses have to be in order.
+fn relative(data: &[u8], address: u64, tokens: &Tokens, names: &Names) -> Option<Vec<u64>> {
+    let begin = tokens.end.next_multiple_of(names.align);
+    let offsets = offsets(data, begin, names.all.len())?;
+    let places = (address.wrapping_add(begin as u64)..).step_by(4);
+    let all = offsets.iter().zip(places);
+    let all = all.map(|(offset, place)| place.wrapping_add(i64::from(*offset) as u64));
+    let all: Vec<u64> = all.collect();
+    (all.is_sorted() && all[0] >= LOWEST).then_some(all)
+}
+
+fn offsets(data: &[u8], at: usize, number: usize) -> Option<Vec<i32>> {
+    let bytes = data.get(at..at + 4 * number)?.chunks_exact(4);
+    let offset = |four: &[u8]| i32::from_le_bytes(four.try_into().expect("4 bytes"));
+    Some(bytes.map(offset).collect())
+}
+
+#[cfg(test)]
+mod tests;

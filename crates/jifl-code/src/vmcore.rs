@@ -247,7 +247,7 @@ impl Core {
         let Some(data) = data else {
             return Err(Error("the kernel's text is not in it".into()));
         };
-        let names = Names::of(kallsyms::read(&data)?);
+        let names = Names::of(kallsyms::read(&data, begin)?);
         drop(data);
         running::image(&names, &[], self)
     }

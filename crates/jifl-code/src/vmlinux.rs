@@ -158,7 +158,8 @@ fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Na
     }
     if !any {
         let rodata = sections.iter().find(|section| section.name == ".rodata");
-        for entry in kallsyms::read(rodata.map_or(&[], |section| &section.bytes))? {
+        let (data, address) = rodata.map_or((&[][..], 0), |own| (&own.bytes, own.address));
+        for entry in kallsyms::read(data, address)? {
             add(entry.symbol, names::is_text(entry.kind));
         }
     }
