@@ -18,8 +18,12 @@
 //! 9. [`summary`]: the figures of a whole kernel.
 //! 10. [`observed`]: what was seen to execute, which has to be in the structure.
 //!
+//! Beside that, [`kernel_file`] is what a kernel's file tells of the kernel, also a compressed one as
+//! boot loaders take it, [`boot`].
+//!
 //! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
 
+pub mod boot;
 pub mod dead;
 pub mod depth;
 pub mod edges;
@@ -31,6 +35,7 @@ pub mod graph;
 pub mod image;
 pub mod kallsyms;
 pub mod kdump;
+pub mod kernel_file;
 mod ko;
 pub mod layout;
 pub mod live;
