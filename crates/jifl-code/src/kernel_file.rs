@@ -43,26 +43,21 @@ impl From<Error> for Refusal {
 
 /// Addresses by names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Symbols {
-    addresses: HashMap<String, u64>,
-    /// Do variables have names, too (CONFIG_KALLSYMS_ALL)?
-    pub has_data: bool,
-}
+pub struct Symbols(HashMap<String, u64>);
 
 impl Symbols {
     /// The address of a name.
     pub fn address(&self, name: &str) -> Option<u64> {
-        self.addresses.get(name).copied()
+        self.0.get(name).copied()
     }
 
-    /// Names, addresses, and whether a name is a variable's.
-    pub fn of(all: impl IntoIterator<Item = (String, u64, bool)>) -> Symbols {
-        let mut symbols = Symbols::default();
-        for (name, address, is_data) in all {
-            symbols.has_data |= is_data;
-            symbols.addresses.entry(name).or_insert(address);
+    /// These. The first of several with one name counts, as it does for the kernel.
+    pub fn of(all: impl IntoIterator<Item = (String, u64)>) -> Symbols {
+        let mut symbols = HashMap::new();
+        for (name, address) in all {
+            symbols.entry(name).or_insert(address);
         }
-        symbols
+        Symbols(symbols)
     }
 }
 
@@ -166,25 +161,22 @@ fn check_machine(file: &[u8]) -> Result<(), Refusal> {
 /// The names of the file's symbol table; those of the kernel's own where it has none.
 fn symbols(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Symbols, Error> {
     let of_table = elf.symbols().filter_map(|symbol| {
-        let is_data = match symbol.kind() {
-            SymbolKind::Text | SymbolKind::Unknown => false,
-            SymbolKind::Data => true,
-            _ => return None,
-        };
+        let is_one = matches!(
+            symbol.kind(),
+            SymbolKind::Text | SymbolKind::Data | SymbolKind::Unknown
+        );
         let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-        Some((name.to_owned(), symbol.address(), is_data))
+        is_one.then(|| (name.to_owned(), symbol.address()))
     });
     let of_table = Symbols::of(of_table);
-    if !of_table.addresses.is_empty() {
+    if !of_table.0.is_empty() {
         return Ok(of_table);
     }
     let rodata = sections.iter().find(|section| section.name == ".rodata");
     let (data, address) = rodata.map_or((&[][..], 0), |own| (&own.bytes, own.address));
     let own = kallsyms::read(data, address)?;
-    Ok(Symbols::of(own.into_iter().map(|entry| {
-        let is_data = matches!(entry.kind.to_ascii_lowercase(), 'd' | 'b');
-        (entry.symbol.name, entry.symbol.address, is_data)
-    })))
+    let own = own.into_iter().map(|entry| entry.symbol);
+    Ok(Symbols::of(own.map(|symbol| (symbol.name, symbol.address))))
 }
 
 /// The bytes from an address on to the end of its section.
@@ -248,7 +240,7 @@ fn sites(sections: &[Section<'_>], names: &Symbols) -> Option<Vec<u64>> {
 fn door_calls(sections: &[Section<'_>], names: &Symbols) -> Option<usize> {
     let begin = names.address("do_syscall_64")?;
     let function = names.address("x64_sys_call")?;
-    let later = names.addresses.values().filter(|address| **address > begin);
+    let later = names.0.values().filter(|address| **address > begin);
     let end = *later.min()?;
     let size = usize::try_from(end - begin).ok()?;
     let bytes = bytes_at(sections, begin)?.get(..size)?;

@@ -99,7 +99,7 @@ enum Command {
     Status(status::StatusArgs),
     /// End sessions
     Detach(status::DetachArgs),
-    /// Show what this machine offers, what is missing, and how to mend it
+    /// Show what this machine or another kernel offers, what is missing, and how to mend it
     Doctor(doctor::DoctorArgs),
     /// Load JIFL's kernel module or a plugin
     Load(plugin::LoadArgs),

@@ -143,7 +143,6 @@ fn a_file_tells_all() {
     assert_eq!(found.sites, Some(vec![TEXT, TEXT + 4]));
     assert_eq!(found.door_calls, Some(1));
     let symbols = found.symbols.unwrap();
-    assert!(symbols.has_data);
     assert_eq!(symbols.address("x64_sys_call"), Some(TEXT + 16));
     assert_eq!(symbols.address("x64_sys"), None);
 }
@@ -162,14 +161,6 @@ fn what_is_not_there_is_not_told() {
     assert_eq!(found.banner, "Linux version 6.1.0-9-amd64 (x) #1 SMP");
     kernel = kernel.without(".rodata");
     assert!(refusal(&kernel.file()).contains("no Linux kernel"));
-}
-
-#[test]
-fn names_of_text_alone_are_told_apart() {
-    let mut kernel = Made::kernel();
-    kernel.symbols.retain(|(_, _, kind)| *kind == FUNC);
-    let symbols = read(&kernel.file()).unwrap().symbols.unwrap();
-    assert!(!symbols.has_data && symbols.address("do_syscall_64").is_some());
 }
 
 #[test]

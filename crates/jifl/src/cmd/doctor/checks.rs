@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks, in the order in which their findings should be mended.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::path::Path;
 
 use jifl_sys::abi::{ABI_VERSION, from_name};
 use jifl_vm::{accel, host as vm_host, kernel};
 
-use super::{Finding, Host, Verdict};
+use super::Host;
+use super::config::Config;
+use super::finding::{Finding, Verdict, finding, ok};
+use super::needs::{self, versions};
 use crate::base::environment::VERSION;
 use crate::base::{module, root};
 use crate::session::device;
-
-/// The kernels JIFL is made for.
-const OLDEST: (u32, u32) = (6, 1);
-const TESTED: &[(u32, u32)] = &[(6, 1), (6, 12)];
 
 /// Capabilities, by their bits (linux/capability.h).
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -26,10 +25,10 @@ const CAPABILITIES: &[(u32, &str)] = &[
 /// Makes all checks.
 pub fn all(host: &Host, tree: Option<&Path>) -> Vec<Finding> {
     let symbols = Symbols::read(host);
-    let mut findings = vec![
-        machine(host),
-        release(host),
-        x64_sys_call(&symbols),
+    let mut findings = vec![machine(host), versions::check(&host.release)];
+    findings.extend(options(host));
+    findings.extend(by_name(host, &symbols));
+    findings.extend([
         ftrace(host, &symbols),
         kprobes(host, &symbols),
         lockdown(host),
@@ -41,50 +40,23 @@ pub fn all(host: &Host, tree: Option<&Path>) -> Vec<Finding> {
         headers(host),
         built(host, tree),
         loaded(host),
-    ];
+    ]);
     if host.is_real() {
         findings.extend(virtual_machine(tree));
     }
     findings
 }
 
-fn finding(what: &'static str, verdict: Verdict, found: impl Into<String>) -> Finding {
-    Finding {
-        what,
-        verdict,
-        found: found.into(),
-        remedy: String::new(),
-    }
-}
-
-fn ok(what: &'static str, found: impl Into<String>) -> Finding {
-    finding(what, Verdict::Ok, found)
-}
-
-impl Finding {
-    fn mend(mut self, remedy: impl Into<String>) -> Finding {
-        self.remedy = remedy.into();
-        self
-    }
-}
-
-/// The symbols that checks ask of /proc/kallsyms.
-struct Symbols(Option<BTreeSet<String>>);
+/// The kernel's own symbols that /proc/kallsyms has. `None`: it cannot be read.
+struct Symbols(Option<HashSet<String>>);
 
 impl Symbols {
-    const WANTED: &[&str] = &[
-        "x64_sys_call",
-        "register_ftrace_function",
-        "register_kprobe",
-        "sys_call_table",
-    ];
-
     fn read(host: &Host) -> Symbols {
         let text = host.read("/proc/kallsyms").filter(|text| !text.is_empty());
         Symbols(text.map(|text| {
             text.lines()
+                .filter(|line| !line.ends_with(']'))
                 .filter_map(|line| line.split_whitespace().nth(2))
-                .filter(|symbol| Self::WANTED.contains(symbol))
                 .map(str::to_owned)
                 .collect()
         }))
@@ -105,42 +77,40 @@ fn machine(host: &Host) -> Finding {
         .mend("JIFL translates 64-bit x86 code only; use another machine")
 }
 
-fn release(host: &Host) -> Finding {
-    let what = "kernel";
-    let mut numbers = host.release.split(['.', '-']).map(|part| part.parse().ok());
-    let version = match (numbers.next().flatten(), numbers.next().flatten()) {
-        (Some(major), Some(minor)) => (major, minor),
-        _ => (0, 0),
-    };
-    if version < OLDEST {
-        return finding(what, Verdict::Bad, host.release.as_str())
-            .mend("Linux 6.1 or later is needed; `jifl vm` brings a kernel of its own");
-    }
-    if !TESTED.contains(&version) {
-        return finding(
-            what,
-            Verdict::Note,
-            format!(
-                "{} (tested are 6.1 and 6.12 as Debian builds them)",
-                host.release
-            ),
-        );
-    }
-    ok(what, host.release.as_str())
-}
-
 const HIDDEN: &str = "/proc/kallsyms cannot be read here";
 const KALLSYMS: &str = "a kernel with CONFIG_KALLSYMS is needed, and /proc mounted";
 
-fn x64_sys_call(symbols: &Symbols) -> Finding {
-    let what = "x64_sys_call";
-    match symbols.has(what) {
-        Some(true) => ok(what, "is there"),
-        Some(false) => finding(what, Verdict::Bad, "this kernel has none").mend(
-            "JIFL enters at this function, which Linux 6.1.85 and 6.9 brought: \
-             upgrade the kernel, or use `jifl vm`",
-        ),
-        None => finding(what, Verdict::Bad, HIDDEN).mend(KALLSYMS),
+/// What the module asks for by name.
+fn by_name(host: &Host, symbols: &Symbols) -> Vec<Finding> {
+    let Some(known) = &symbols.0 else {
+        return vec![finding("symbols", Verdict::Bad, HIDDEN).mend(KALLSYMS)];
+    };
+    needs::of_symbols(versions::of(&host.release), |name| known.contains(name))
+}
+
+/// The options that the kernel was built with, where they can be read.
+fn options(host: &Host) -> Vec<Finding> {
+    let release = &host.release;
+    let places = [
+        "/proc/config.gz".to_owned(),
+        format!("/boot/config-{release}"),
+        format!("/lib/modules/{release}/config"),
+        format!("/lib/modules/{release}/build/.config"),
+    ];
+    let found = places.iter().find_map(|place| {
+        let config = Config::read(&host.path(place)).ok()?;
+        let is_own = config.stranger(versions::of(release)).is_none();
+        is_own.then(|| needs::of_options(&config, place))
+    });
+    // What the running kernel demands is asked of it, not of what it was built with.
+    let is_asked = |own: &Finding| !matches!(own.what, "lockdown" | "module signatures");
+    match found {
+        Some(findings) => findings.into_iter().filter(is_asked).collect(),
+        None => vec![finding(
+            "configuration",
+            Verdict::Note,
+            format!("there is no file of it ({} and others)", places[1]),
+        )],
     }
 }
 
@@ -285,7 +255,7 @@ fn addresses(host: &Host) -> Finding {
     }
 }
 
-fn headers(host: &Host) -> Finding {
+pub fn headers(host: &Host) -> Finding {
     let what = "kernel headers";
     let build = format!("/lib/modules/{}/build", host.release);
     if host.has(&format!("{build}/Makefile")) {
@@ -298,7 +268,7 @@ fn headers(host: &Host) -> Finding {
 }
 
 /// The module that `jifl load` takes: the source tree's, or the installed one.
-fn built(host: &Host, tree: Option<&Path>) -> Finding {
+pub fn built(host: &Host, tree: Option<&Path>) -> Finding {
     let what = "module built";
     let (module, remedy) = match tree {
         Some(tree) => {
@@ -364,9 +334,10 @@ fn virtual_machine(tree: Option<&Path>) -> Vec<Finding> {
     let (accel, why) = accel::auto();
     let accel = ok("vm: accelerator", format!("{accel:?}: {why}"));
     let kernels = tree.map(|tree| tree.join("build/kernels"));
-    let found: Vec<String> = TESTED
-        .iter()
-        .filter_map(|(major, minor)| {
+    let tested = versions::TESTED.iter();
+    let found: Vec<String> = tested
+        .filter(|(_, tested)| *tested == versions::Tested::Whole)
+        .filter_map(|((major, minor), _)| {
             kernel::find(&format!("{major}.{minor}"), kernels.as_deref()?).ok()
         })
         .map(|kernel| kernel.release)
@@ -382,161 +353,4 @@ fn virtual_machine(tree: Option<&Path>) -> Vec<Finding> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::path::PathBuf;
-
-    const GOOD: &[(&str, &str)] = &[
-        (
-            "proc/kallsyms",
-            "0 T x64_sys_call\n0 T register_ftrace_function\n0 T register_kprobe\n",
-        ),
-        ("proc/sys/kernel/ftrace_enabled", "1\n"),
-        ("proc/sys/kernel/kptr_restrict", "0\n"),
-        ("proc/sys/kernel/modules_disabled", "0\n"),
-        ("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n"),
-        ("sys/kernel/debug/kprobes/enabled", "1\n"),
-        (
-            "sys/kernel/security/lockdown",
-            "[none] integrity confidentiality\n",
-        ),
-        ("sys/module/module/parameters/sig_enforce", "N\n"),
-        ("sys/module/jifl/refcnt", "0\n"),
-        ("lib/modules/6.1.0-9-amd64/build/Makefile", ""),
-    ];
-
-    /// A directory that is deleted at the end of the test.
-    struct Tree(PathBuf);
-
-    impl Tree {
-        fn new(name: &str, changes: &[(&str, &str)]) -> Tree {
-            let tree = std::env::temp_dir().join(format!("jifl-{name}-{}", std::process::id()));
-            for (path, text) in GOOD.iter().chain(changes) {
-                let path = tree.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            Tree(tree)
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn bad(name: &str, release: &str, changes: &[(&str, &str)]) -> Vec<&'static str> {
-        let tree = Tree::new(name, changes);
-        let findings = all(&Host::made_up(&tree.0, "x86_64", release), None);
-        for finding in &findings {
-            assert!(finding.verdict != Verdict::Bad || !finding.remedy.is_empty());
-        }
-        findings
-            .iter()
-            .filter(|finding| finding.verdict == Verdict::Bad)
-            .map(|finding| finding.what)
-            .collect()
-    }
-
-    #[test]
-    fn a_good_machine_has_nothing_bad() {
-        assert!(bad("good", "6.1.0-9-amd64", &[]).is_empty());
-        assert!(bad("good12", "6.12.117+deb12-amd64", &[]).is_empty());
-    }
-
-    #[test]
-    fn each_lack_is_found_alone() {
-        let release = "6.1.0-9-amd64";
-        let table: &[(&str, &str, &str)] = &[
-            (
-                "x64_sys_call",
-                "proc/kallsyms",
-                "0 T register_ftrace_function\n0 T register_kprobe\n",
-            ),
-            (
-                "ftrace",
-                "proc/kallsyms",
-                "0 T x64_sys_call\n0 T register_kprobe\n",
-            ),
-            ("ftrace", "proc/sys/kernel/ftrace_enabled", "0\n"),
-            ("kprobes", "sys/kernel/debug/kprobes/enabled", "0\n"),
-            (
-                "lockdown",
-                "sys/kernel/security/lockdown",
-                "none [integrity] confidentiality\n",
-            ),
-            (
-                "module signatures",
-                "sys/module/module/parameters/sig_enforce",
-                "Y\n",
-            ),
-            ("loading modules", "proc/sys/kernel/modules_disabled", "1\n"),
-            (
-                "capabilities",
-                "proc/self/status",
-                "CapEff:\t0000000000000000\n",
-            ),
-        ];
-        for (index, (what, path, text)) in table.iter().enumerate() {
-            let name = format!("lack{index}");
-            assert_eq!(bad(&name, release, &[(path, text)]), [*what]);
-        }
-        assert_eq!(bad("old", "5.10.0-9-amd64", &[]), ["kernel"]);
-    }
-
-    #[test]
-    fn secure_boot_decides_what_lockdown_needs() {
-        let variable = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
-        let locked = ("sys/kernel/security/lockdown", "none [integrity]\n");
-        for (name, value, needs) in [
-            ("secure", "\u{6}\0\0\0\u{1}", "mokutil --disable-validation"),
-            ("insecure", "\u{6}\0\0\0\0", "lockdown="),
-        ] {
-            let tree = Tree::new(name, &[locked, (variable, value)]);
-            let found = lockdown(&Host::made_up(&tree.0, "x86_64", "6.1.0"));
-            assert_eq!(found.verdict, Verdict::Bad);
-            assert!(found.remedy.contains(needs), "{}", found.remedy);
-        }
-    }
-
-    #[test]
-    fn the_installed_module_is_found_without_a_tree() {
-        let release = "6.1.0-9-amd64";
-        let dep = "lib/modules/6.1.0-9-amd64/modules.dep";
-        let tree = Tree::new("built", &[(dep, "updates/dkms/jifl.ko:\n")]);
-        let host = Host::made_up(&tree.0, "x86_64", release);
-        let found = built(&host, None);
-        assert_eq!(found.verdict, Verdict::Ok);
-        assert!(
-            found.found.ends_with("updates/dkms/jifl.ko"),
-            "{}",
-            found.found
-        );
-        assert_eq!(built(&host, Some(&tree.0)).remedy, "make modules");
-    }
-
-    #[test]
-    fn another_version_has_a_remedy() {
-        for (module, command, same) in [
-            ("0.1.0", "0.1.0", true),
-            ("0.1.0", "0.1.0+git7.abc", true),
-            ("0.1.0+git7.abc", "0.1.0", true),
-            ("0.1.0+git7.abc", "0.1.0+git7.abc", true),
-            ("0.1.0+git7.abc", "0.1.0+git8.abd", false),
-            ("0.1.0", "0.2.0+git8.abd", false),
-        ] {
-            let found = of_version(module, command);
-            assert_eq!(found.verdict == Verdict::Ok, same, "{module} {command}");
-            assert_eq!(found.remedy.contains("jifl-dkms"), !same);
-        }
-    }
-
-    #[test]
-    fn another_processor_is_refused() {
-        let tree = Tree::new("arm", &[]);
-        let findings = all(&Host::made_up(&tree.0, "aarch64", "6.1.0"), None);
-        assert_eq!(findings[0].verdict, Verdict::Bad);
-    }
-}
+mod tests;

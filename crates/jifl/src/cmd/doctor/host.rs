@@ -23,6 +23,15 @@ impl Host {
         }
     }
 
+    /// This machine, as if another kernel ran on it.
+    pub fn other(release: &str) -> Host {
+        Host {
+            root: "/".into(),
+            machine: "x86_64".into(),
+            release: release.into(),
+        }
+    }
+
     /// A machine whose files are below `root`.
     #[cfg(test)]
     pub fn made_up(root: &Path, machine: &str, release: &str) -> Host {
@@ -54,7 +63,8 @@ impl Host {
         self.path(path).exists()
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    /// Where a file of the machine is for this process.
+    pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl doctor`: what this machine offers, what is missing, how to mend it.
+//! `jifl doctor`: what this machine offers, or another kernel, what is missing, how to mend it.
 
 mod checks;
+mod config;
+mod finding;
 mod host;
+mod needs;
+mod offline;
+
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -11,60 +17,64 @@ use crate::base::exit::{CANNOT, DONE, Failure};
 use crate::base::root;
 use crate::show::output::{self, Format};
 
+use finding::Finding;
 pub use host::Host;
 
 /// Arguments of `jifl doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status: 0 when this machine can run JIFL on its own kernel, 3 when it cannot
-(`jifl vm` may still work: see its lines).")]
+Without --kernel it is about this machine and the kernel that runs on it. With --kernel nothing of
+this machine counts but its compiler: the answer is about that kernel, which does not have to run.
+
+Examples:
+  jifl doctor
+  jifl doctor --kernel 6.12.117+deb12-amd64
+  jifl doctor --kernel ./vmlinuz --config ./config
+
+Exit status: 0 when this machine can run JIFL on its own kernel, or JIFL can work on the kernel that
+--kernel names; 3 when not (`jifl vm` may still work: see its lines); 1 when the file is no kernel or
+cannot be read.")]
 pub struct DoctorArgs {
     /// How the findings are written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-}
-
-/// The result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// No problem.
-    Ok,
-    /// Not needed now, or unknown.
-    Note,
-    /// JIFL cannot work here before it is mended.
-    Bad,
-}
-
-/// One check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// What was checked.
-    pub what: &'static str,
-    /// The result.
-    pub verdict: Verdict,
-    /// What was found.
-    pub found: String,
-    /// How to mend it; empty where nothing is wrong.
-    pub remedy: String,
+    /// Be about this kernel: a release as under /lib/modules, a vmlinuz or a vmlinux; in a source
+    /// tree also a series in build/kernels, as 6.12
+    #[arg(long, value_name = "FILE|RELEASE")]
+    kernel: Option<String>,
+    /// The configuration that the kernel was built with, where it is neither in the kernel nor
+    /// beside it
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    config: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
 struct Object<'a> {
     command: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a offline::Kernel>,
     ready: bool,
     findings: &'a [Finding],
 }
 
 /// Runs the command.
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let findings = checks::all(&Host::real(), root::find().ok().as_deref());
-    let ready = is_ready(&findings);
+    let tree = root::find().ok();
+    let (kernel, findings) = match &args.kernel {
+        None => (None, checks::all(&Host::real(), tree.as_deref())),
+        Some(word) => {
+            let (kernel, findings) =
+                offline::examine(word, args.config.as_deref(), tree.as_deref())?;
+            (Some(kernel), findings)
+        }
+    };
+    let ready = finding::is_ready(&findings);
     output::print(&match args.format {
-        Format::Text => text(&findings),
+        Format::Text => finding::text(&findings) + &conclusion(kernel.as_ref(), ready),
         Format::Json => {
             let object = Object {
                 command: "doctor",
+                kernel: kernel.as_ref(),
                 ready,
                 findings: &findings,
             };
@@ -74,56 +84,12 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(if ready { DONE } else { CANNOT })
 }
 
-fn is_ready(findings: &[Finding]) -> bool {
-    findings
-        .iter()
-        .all(|finding| finding.verdict != Verdict::Bad)
-}
-
-fn text(findings: &[Finding]) -> String {
-    let width = findings.iter().map(|f| f.what.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for finding in findings {
-        let mark = match finding.verdict {
-            Verdict::Ok => "ok  ",
-            Verdict::Note => "note",
-            Verdict::Bad => "BAD ",
-        };
-        text += &format!("{mark}  {:<width$}  {}\n", finding.what, finding.found);
-        if !finding.remedy.is_empty() {
-            text += &format!("      {:<width$}  -> {}\n", "", finding.remedy);
-        }
-    }
-    text += if is_ready(findings) {
-        "This machine can run JIFL.\n"
-    } else {
-        "This machine cannot run JIFL on its own kernel as it is.\n"
-    };
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_bad_has_its_remedy_below_it() {
-        let finding = |verdict, remedy: &str| Finding {
-            what: "lockdown",
-            verdict,
-            found: "integrity".into(),
-            remedy: remedy.into(),
-        };
-        let text = text(&[
-            finding(Verdict::Ok, ""),
-            finding(Verdict::Bad, "turn it off"),
-        ]);
-        assert_eq!(
-            text,
-            "ok    lockdown  integrity\n\
-             BAD   lockdown  integrity\n      \
-             \x20         -> turn it off\n\
-             This machine cannot run JIFL on its own kernel as it is.\n"
-        );
+/// The last line.
+fn conclusion(kernel: Option<&offline::Kernel>, ready: bool) -> String {
+    match (kernel, ready) {
+        (None, true) => "This machine can run JIFL.\n".into(),
+        (None, false) => "This machine cannot run JIFL on its own kernel as it is.\n".into(),
+        (Some(kernel), true) => format!("JIFL can work on {}.\n", kernel.release),
+        (Some(kernel), false) => format!("JIFL cannot work on {} as it is.\n", kernel.release),
     }
 }
