@@ -143,13 +143,7 @@ impl Boot<'_> {
                 let reader = reader.map_err(|error| damaged(name, error))?;
                 contents(reader, size, name)
             }
-            "zstd" => {
-                let mut narrow = rest.to_vec();
-                narrow_window(&mut narrow, size)?;
-                let reader = StreamingDecoder::new(narrow.as_slice());
-                let reader = reader.map_err(|error| damaged(name, format!("{error}")))?;
-                contents(reader, size, name)
-            }
+            "zstd" => zstd(rest, size),
             "lz4" => lz4(rest, size),
             other => Err(Error(format!(
                 "the kernel in it is compressed by {other}, which jifl does not read: unpack it \
@@ -190,6 +184,21 @@ fn contents(reader: impl Read, size: usize, name: &str) -> Result<Vec<u8>, Error
     read.map_err(|error| damaged(name, error))?;
     if bytes.len() != size {
         return Err(damaged(name, "its size is not what it says"));
+    }
+    Ok(bytes)
+}
+
+/// The decoder leaves it to its caller to compare the checksum.
+fn zstd(packed: &[u8], size: usize) -> Result<Vec<u8>, Error> {
+    const NAME: &str = "zstd";
+    let mut narrow = packed.to_vec();
+    narrow_window(&mut narrow, size)?;
+    let reader = StreamingDecoder::new(narrow.as_slice());
+    let mut reader = reader.map_err(|error| damaged(NAME, format!("{error}")))?;
+    let bytes = contents(&mut reader, size, NAME)?;
+    let said = reader.decoder.get_checksum_from_data();
+    if said.is_some() && said != reader.decoder.get_calculated_checksum() {
+        return Err(damaged(NAME, "its checksum is not that of the contents"));
     }
     Ok(bytes)
 }

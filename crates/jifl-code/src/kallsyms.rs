@@ -221,9 +221,10 @@ fn addresses(data: &[u8], tokens: &Tokens, count_at: usize, number: usize) -> Op
 fn relative(data: &[u8], address: u64, tokens: &Tokens, names: &Names) -> Option<Vec<u64>> {
     let begin = tokens.end.next_multiple_of(names.align);
     let offsets = offsets(data, begin, names.all.len())?;
-    let places = (address.wrapping_add(begin as u64)..).step_by(4);
-    let all = offsets.iter().zip(places);
-    let all = all.map(|(offset, place)| place.wrapping_add(i64::from(*offset) as u64));
+    let all = offsets.iter().enumerate().map(|(index, offset)| {
+        let place = address.wrapping_add((begin + 4 * index) as u64);
+        place.wrapping_add(i64::from(*offset) as u64)
+    });
     let all: Vec<u64> = all.collect();
     (all.is_sorted() && all[0] >= LOWEST).then_some(all)
 }

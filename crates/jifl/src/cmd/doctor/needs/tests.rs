@@ -113,6 +113,12 @@ fn asked_for() -> BTreeSet<String> {
             "tools/lock/lock.c" => names.extend(rows(&text, "JIFL_LOCK_").map(str::to_owned)),
             "tools/times/counter.c" => add(each(&text, "jifl_times_is_between(at", ')')),
             "tools/times/switch.c" => points.extend(rows(&text, "jifl_times_").map(str::to_owned)),
+            "tools/times/interrupts.c" => {
+                let handlers = each(&text, "jifl_times_handlers[] = {", '}');
+                for name in handlers.into_iter().flat_map(strings) {
+                    points.extend([format!("{name}_entry"), format!("{name}_exit")]);
+                }
+            }
             "flight/event.c" => points.extend(
                 each(&text, "\tX(", '"')
                     .into_iter()
@@ -155,6 +161,9 @@ fn names_are_asked_for_where_they_are_looked_for() {
         "compat/compat.h",
         "compat/tracepoint.c",
         "flight/event.c",
+        // Of an option of the user's.
+        "tools/times/counter.c",
+        "tools/times/interrupts.c",
         "tools/times/switch.c",
     ]);
     assert_eq!(by_variable("jifl_compat_tracepoint("), files);

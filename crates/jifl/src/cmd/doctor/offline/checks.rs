@@ -114,7 +114,7 @@ fn sites(sites: Option<&[u64]>, known: &Symbols) -> Vec<Finding> {
     let lacking = needs::hooked().filter(|name| {
         // A function that is not there is told of as a symbol.
         let address = known.address(name);
-        address.is_some_and(|address| !has(address) && !has(address + ENDBR))
+        address.is_some_and(|address| !has(address) && !has(address.saturating_add(ENDBR)))
     });
     let mut findings: Vec<Finding> = lacking
         .map(|name| {
