@@ -25,7 +25,7 @@
  *	or	%gs:number, %rdx
  *	mov	%rdx, 8(%r10)
  *	lea	1(%rax, %rdx), %rax		the sum begins, with values that are constants
- *	movzwl	%gs:context, %r11d
+ *	movzwl	%gs:context, %r11d		or movzbl, shl $8, movb
  *	add	%r11, %rax
  *	mov	%r11w, 20(%r10)
  *	mov	%gs:task, %r11
@@ -151,17 +151,28 @@ static void begin_sum(struct x86_writer *w, s64 constants, u8 reg)
 	op_reg(w, IR_OP_ADD, 8, IR_RAX, number_in_reg(reg));
 }
 
+/* Both bytes, if they stand side by side, or else one after the other. */
+static void load_context(struct x86_writer *w, const struct ir_line *line, u8 reg)
+{
+	const bool both = line->context[1] == line->context[0] + 1;
+	const struct ir_step load = {
+		.op = IR_OP_MOVZX, .width = 4, .src_width = both ? 2 : 1, .segment = PREFIX_GS,
+		.dst = number_in_reg(reg), .src = at(IR_REG_NONE, line->context[!both]),
+	};
+
+	x86_op(w, &load);
+	if (both)
+		return;
+	op_reg(w, IR_OP_SHL, 4, reg, number_constant(8));
+	op_cell(w, IR_OP_MOV, 1, reg, line->context[0]);
+}
+
 /* Who it is, and in which context. */
 static void tell_who(struct x86_writer *w, const struct ir_line *line, u8 reg, u8 place)
 {
 	const struct ir_value value = number_in_reg(reg);
 
-	const struct ir_step context = {
-		.op = IR_OP_MOVZX, .width = 4, .src_width = 2, .segment = PREFIX_GS, .dst = value,
-		.src = at(IR_REG_NONE, line->context),
-	};
-
-	x86_op(w, &context);
+	load_context(w, line, reg);
 	op_reg(w, IR_OP_ADD, 8, IR_RAX, value);
 	store(w, 2, place, LINE_CONTEXT, value);
 	op_cell(w, IR_OP_MOV, 8, reg, line->task);

@@ -53,7 +53,7 @@ struct ir_line {
 	s32 cpu;		/* struct ir_line_cpu, from gs on */
 	s32 task;		/* where the task's address stands, from gs on */
 	s32 tid;		/* 4 bytes of the task */
-	s32 context;		/* 2 bytes of the processor's, from gs on */
+	s32 context[2];		/* two bytes of the processor's, from gs on; the lower one first */
 };
 
 struct ir_hit {

@@ -23,7 +23,8 @@ enum { LINES = 64, TID_AT = 40, CONTEXT_AT = 4 };
 static u64 lines[2][LINES][8];
 static u64 nlines[2], nlines_known, line_after;
 static struct ir_line_cpu line_cpus[2];
-static struct ir_line line_of[2];
+/* The second: by what lies between the two bytes of a context. */
+static struct ir_line line_of[2][2];
 static u64 stop_time, *stop = &stop_time;
 static u64 counts[2], counted, left_calls, left_known, unknown, unknown_known;
 static const u8 *task = terms_memory;
@@ -41,7 +42,7 @@ struct inserted {
 
 void hits_begin(void)
 {
-	u32 i;
+	u32 i, gap;
 
 	memset(bytes, 0, sizeof(bytes));
 	memset(counts, 0, sizeof(counts));
@@ -54,10 +55,14 @@ void hits_begin(void)
 						     .mask = LINES - 1,
 						     .lines = (u64)(unsigned long)lines[i],
 						     .number = 3ull << 48 };
-		line_of[i] = (struct ir_line){ .cpu = (s32)(unsigned long)&line_cpus[i],
-					       .task = (s32)(unsigned long)&task, .tid = TID_AT,
-					       .context = (s32)(unsigned long)terms_memory +
-							  CONTEXT_AT };
+		for (gap = 0; gap < 2; gap++)
+			line_of[i][gap] = (struct ir_line){
+				.cpu = (s32)(unsigned long)&line_cpus[i],
+				.task = (s32)(unsigned long)&task, .tid = TID_AT,
+				.context = { (s32)(unsigned long)terms_memory + CONTEXT_AT,
+					     (s32)(unsigned long)terms_memory + CONTEXT_AT + 1 +
+					     (s32)gap },
+			};
 	}
 	nlines_known = 0;
 	stop_time = ~0ull;
@@ -122,11 +127,14 @@ static bool is_line(const struct inserted *in, const u64 *values)
 {
 	const u64 n = nlines[0] - 1, *at = lines[0][n % LINES];
 	u64 sum = 1, word, i, k = 0;
+	u8 context_of[2];
 	u16 context;
 	u32 tid;
 
 	copy(&tid, terms_memory + TID_AT, sizeof(tid));
-	copy(&context, terms_memory + CONTEXT_AT, sizeof(context));
+	for (i = 0; i < 2; i++)
+		copy(&context_of[i], (void *)(unsigned long)in->hit.line->context[i], 1);
+	context = (u16)(context_of[0] | context_of[1] << 8);
 	if (at[0] < line_after || at[0] > __rdtsc())
 		return false;
 	if (at[1] != ((u32)n | (u64)in->hit.event << 32 | 3ull << 48))
@@ -221,7 +229,7 @@ static void make_line(struct inserted *in, u64 mixed, bool checked)
 	u64 seed = in->seed;
 
 	do {
-		*hit = (struct ir_hit){ .line = &line_of[!checked],
+		*hit = (struct ir_hit){ .line = &line_of[!checked][mixed >> 50 & 1],
 					.stop = (s32)(unsigned long)&stop,
 					.event = (u16)(mixed >> 52), .place = mixed >> 51 & 1 };
 		hit->nvalues = (mixed >> 42) % (IR_LINE_VALUES + 1 - hit->place);

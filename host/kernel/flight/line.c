@@ -202,8 +202,9 @@ void jifl_flight_lines_init(void)
 		.cpu = (s32)(unsigned long)&jifl_flight_cpu.count,
 		.task = (s32)(unsigned long)JIFL_CURRENT_CELL,
 		.tid = offsetof(struct task_struct, pid),
-		/* Without the lowest 8 bits: jifl_flight_context. */
-		.context = (s32)(unsigned long)JIFL_PREEMPT_CELL + 1,
+		/* See jifl_flight_context. */
+		.context = { (s32)(unsigned long)JIFL_PREEMPT_CELL + 1,
+			     (s32)(unsigned long)JIFL_PREEMPT_CELL + HARDIRQ_SHIFT / 8 },
 	};
 	jifl_flight_take_cell = jifl_line_on_take;
 	jifl_flight_put_cell = jifl_line_on_put;

@@ -59,10 +59,14 @@ struct jifl_flight_cpu {
 } __aligned(64);
 DECLARE_PER_CPU(struct jifl_flight_cpu, jifl_flight_cpu);
 
-/* Does preempt_count() have the bits of a record's context, 8 further up? */
+/*
+ * Does preempt_count() have the two bytes of a record's context? The lower one is its second byte.
+ * The higher one is the third, or, where more is counted, the fourth.
+ */
 #define JIFL_FLIGHT_COUNTS_SO							\
-	(SOFTIRQ_OFFSET == JIFL_FLIGHT_SOFTIRQ << 8 &&				\
-	 HARDIRQ_MASK == JIFL_FLIGHT_IRQ << 8 && NMI_MASK == JIFL_FLIGHT_NMI << 8)
+	(SOFTIRQ_OFFSET == JIFL_FLIGHT_SOFTIRQ << 8 && !(HARDIRQ_SHIFT % 8) &&	\
+	 HARDIRQ_MASK >> HARDIRQ_SHIFT << 8 == JIFL_FLIGHT_IRQ &&			\
+	 NMI_MASK >> HARDIRQ_SHIFT << 8 == JIFL_FLIGHT_NMI)
 #define JIFL_FLIGHT_LEAST_OF(mask)	((mask) & -(mask))
 
 /*
@@ -72,8 +76,10 @@ DECLARE_PER_CPU(struct jifl_flight_cpu, jifl_flight_cpu);
  */
 static __always_inline u16 jifl_flight_context(unsigned int count)
 {
-	if (JIFL_FLIGHT_COUNTS_SO)
+	if (JIFL_FLIGHT_COUNTS_SO && HARDIRQ_SHIFT == 16)
 		return count >> 8;
+	if (JIFL_FLIGHT_COUNTS_SO)
+		return (u8)(count >> 8) | count >> HARDIRQ_SHIFT << 8;
 	if (count & (NMI_MASK | HARDIRQ_MASK))
 		return JIFL_FLIGHT_LEAST_OF(JIFL_FLIGHT_IRQ) |
 		       (count & NMI_MASK ? JIFL_FLIGHT_LEAST_OF(JIFL_FLIGHT_NMI) : 0);

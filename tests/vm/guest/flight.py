@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from lib import (Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file, plant,
+from lib import (RELEASE, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file, plant,
                  reload, report, run, same, session, status, wait_for)
 from region import (ALL, AT_ERRNO, AT_REQUEST, AT_SLOW, END, FREEZE, HOLD, MASK, OF_ARG0, OF_THREAD, RUNS, START, THAW, Recording,
                     add, flight, recorder)
@@ -25,7 +25,7 @@ from region import (ALL, AT_ERRNO, AT_REQUEST, AT_SLOW, END, FREEZE, HOLD, MASK,
 TEST_MODULE = module_file().replace("/modules/", "/modules-test/")
 FRONT = Path("/sys/module/jifl/parameters/front")
 # Before 6.16 calls of the kernel are redirected. Later tracepoints have to do, and there is no front.
-HAS_FRONT = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups())) < (6, 16)
+HAS_FRONT = RELEASE < (6, 16)
 
 PWRITE64, NANOSLEEP, CLOCK_NANOSLEEP, GETPID, GETPPID, RT_SIGTIMEDWAIT, EXECVE, EXIT = 18, 35, 230, 39, 110, 128, 59, 60
 IA32 = 0x80000000

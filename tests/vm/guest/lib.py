@@ -20,6 +20,10 @@ import traceback
 from collections import namedtuple
 from pathlib import Path
 
+RELEASE = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
+# What a read of a pipe runs: the name since 6.16, and the one before.
+PIPE_READ = "anon_pipe_read" if RELEASE >= (6, 16) else "pipe_read"
+
 _failed = 0
 _sums = {}
 # Seconds at the last check, and those that the processors had been idle.

@@ -22,7 +22,8 @@ import threading
 import time
 from pathlib import Path
 
-from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
+from lib import (PIPE_READ, RELEASE, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same,
+                 session, status)
 from reader import Reader
 from times import between, stat
 
@@ -83,7 +84,7 @@ def faults():
 def others():
     """What others do on the processors while a task sleeps is not its own; a switch to it is."""
     reader = Reader()
-    owner = stat("perf:page-faults,vmstat:pgfault,perf:context-switches,perf:cpu-clock", "fn:pipe_read",
+    owner = stat("perf:page-faults,vmstat:pgfault,perf:context-switches,perf:cpu-clock", f"fn:{PIPE_READ}",
                  "-p", str(reader.process.pid))
     rounds = 8
     for _ in range(rounds):
@@ -126,19 +127,23 @@ def intervals():
     check("intervals: some grew inside of the call", sum(one["perf:cpu-clock"] > 0 for one in each) >= 2, each)
 
 
+# Interrupts of the local timer, of 4 bytes.
+TIMERS = "irq_stat.counts[1]" if RELEASE >= (7, 0) else "irq_stat.apic_timer_irqs"
+
+
 def data_of_processors():
     """The same number by its name, and as data: of 8 bytes; one of 4 bytes beside /proc/interrupts."""
     names = [line.split()[0] for line in Path("/proc/vmstat").read_text().splitlines()]
     event = names.index("pgfault") - names.index("pgpgin")
     data = f"var:vm_event_states.event[{event}]"
-    owner = stat(f"vmstat:pgfault,{data},var:irq_stat.apic_timer_irqs", "fn:vfs_read", *ME)
+    owner = stat(f"vmstat:pgfault,{data},var:{TIMERS}", "fn:vfs_read", *ME)
     before = local_timers()
     with open("/dev/zero", "rb", buffering=0) as zero:
         read_zeros(zero, 5000)
     most = local_timers() - before
     got = rows_of(owner, "data")["vfs_read"]
     check("data: 8 bytes", got[data] == got["vmstat:pgfault"] >= 5000, got)
-    check("data: 4 bytes", got["var:irq_stat.apic_timer_irqs"] <= most, (got, most))
+    check("data: 4 bytes", got[f"var:{TIMERS}"] <= most, (got, most))
 
 
 def local_timers():
@@ -341,7 +346,7 @@ def latencies():
     """How long each call took: of reads that wait for so long, at least; and each in its state."""
     reader = Reader()
     words = "calls,hist:wall,hist:blocked,hist:cpu,hist:runnable"
-    owner = stat(words, "fn:pipe_read", "-p", str(reader.process.pid))
+    owner = stat(words, f"fn:{PIPE_READ}", "-p", str(reader.process.pid))
     rounds, least = 8, 50_000_000
     os.write(reader.pipe, b"x")
     for _ in range(rounds):

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from contexts import CONTEXTS, DEPTH, MODULE, N, call
-from lib import check, complaints, figure, interrupt, kernel_log, log_mark, main, reload, run, same, session, status
+from lib import PIPE_READ, check, complaints, figure, interrupt, kernel_log, log_mark, main, reload, run, same, session, status
 from probe import Graphs, Kprobes
 from reader import Reader, now
 from times import NS, between, stat
@@ -83,7 +83,7 @@ def waits():
     readers = [Reader() for _ in range(3)]
     inodes = [os.stat(f"/proc/{reader.process.pid}/fd/0").st_ino for reader in readers]
     before = now()
-    owner = by(PIPE, "fn:pipe_read", "-n", "cat")
+    owner = by(PIPE, f"fn:{PIPE_READ}", "-n", "cat")
     # The reads in which they were end here. They are about nobody knows what.
     for reader in readers:
         os.write(reader.pipe, b"x")

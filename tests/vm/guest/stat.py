@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from contexts import CONTEXTS, MODULE, call
-from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status,
+from lib import (PIPE_READ, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status,
                  wait_for)
 from probe import Graphs, Kprobes
 from reader import Reader, now
@@ -38,7 +38,7 @@ def report_of(owner, name):
 def blocked():
     """A read waits until somebody writes: it is blocked from when it was seen asleep until the write, at least."""
     reader = Reader()
-    owner = stat("fn:pipe_read", "-p", str(reader.process.pid))
+    owner = stat(f"fn:{PIPE_READ}", "-p", str(reader.process.pid))
     rounds = 10
     # The one that is in the middle ends here.
     before = now()
@@ -47,7 +47,7 @@ def blocked():
     reader.sleeps()
     rows, report = report_of(owner, "blocked")
     most = now() - before + report["start_ns"] + NS
-    row = rows["pipe_read"]
+    row = rows[PIPE_READ]
     same("blocked: calls", (row["calls"], row["adopted"], row["inside"]), (rounds + 1, 1, 1))
     between("blocked: as long as nobody writes", least, row["blocked_ns"], most)
     between("blocked: hardly anything else", 0, row["cpu_ns"], row["wall_ns"] - least)
@@ -57,10 +57,10 @@ def blocked():
 def all_the_time():
     """Tasks that are inside from the beginning to the end: each has all of the time, blocked."""
     readers = [Reader() for _ in range(4)]
-    owner = stat("fn:pipe_read", "-n", "cat")
+    owner = stat(f"fn:{PIPE_READ}", "-n", "cat")
     time.sleep(0.5)
     rows, report = report_of(owner, "inside")
-    row, elapsed = rows["pipe_read"], report["elapsed_ns"]
+    row, elapsed = rows[PIPE_READ], report["elapsed_ns"]
     same("inside: calls", (row["calls"], row["adopted"], row["inside"], row["strays"]), (0, 4, 4, 0))
     check("inside: blocked all the time", abs(row["blocked_ns"] - 4 * elapsed) <= 8, (row, elapsed))
     same("inside: and nothing else", (row["cpu_ns"], row["runnable_ns"]), (0, 0))
@@ -132,7 +132,7 @@ def sleeping():
 
 def deaths():
     """Who dies inside is counted, and its time until then."""
-    owner = stat("fn:get_signal", "fn:pipe_read", "-n", "cat")
+    owner = stat("fn:get_signal", f"fn:{PIPE_READ}", "-n", "cat")
     before = now()
     for _ in range(3):
         reader = Reader()
@@ -145,7 +145,7 @@ def deaths():
     same("deaths: each is counted", (row["died"], row["inside"]), (3, 0))
     between("deaths: until then", 0, row["wall_ns"], 3 * most)
     # The read was given up before.
-    same("deaths: nobody died in the read", (rows["pipe_read"]["died"], rows["pipe_read"]["inside"]), (0, 0))
+    same("deaths: nobody died in the read", (rows[PIPE_READ]["died"], rows[PIPE_READ]["inside"]), (0, 0))
 
 
 def migration():
@@ -299,10 +299,10 @@ def counters():
          ["tracepoint:printk:console"], 0)
     reader = Reader()
     first = jiffies()
-    owner = stat("var:jiffies_64,tracepoint:sched:sched_switch", "fn:pipe_read", "-p", str(reader.process.pid))
+    owner = stat("var:jiffies_64,tracepoint:sched:sched_switch", f"fn:{PIPE_READ}", "-p", str(reader.process.pid))
     least = reader.waits(rounds, jiffies, 0.02)
     rows, _ = report_of(owner, "variable")
-    grown = rows["pipe_read"]["metrics"]
+    grown = rows[PIPE_READ]["metrics"]
     check("variable: as it has grown", least <= grown["var:jiffies_64"] <= jiffies() - first, (least, grown))
     # The first one was asleep before; where the last one is nobody has looked.
     check("variable: and each wait is a switch", rounds - 1 <= grown["tracepoint:sched:sched_switch"], grown)

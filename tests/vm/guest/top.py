@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lib import check, complaints, kernel_log, log_mark, main, run, same, state_of, status, wait_for
+from lib import PIPE_READ, check, complaints, kernel_log, log_mark, main, run, same, state_of, status, wait_for
 
 HERE = Path("/run/top")
 ENVIRONMENT = {**os.environ, "TMUX_TMPDIR": str(HERE), "LC_ALL": "C.UTF-8", "TERM": "screen"}
@@ -82,10 +82,10 @@ def readers():
 
 
 def keys_and_figures():
-    screen = Screen("fn:pipe_read", "fn:vfs_read", "-n", "cat", "-i", "250ms")
-    found = screen.shows("all that are inside", r"^pipe_read +([\d.]+) +0 +[\d.]+ +([\d.]+) ")
+    screen = Screen(f"fn:{PIPE_READ}", "fn:vfs_read", "-n", "cat", "-i", "250ms")
+    found = screen.shows("all that are inside", rf"^{PIPE_READ} +([\d.]+) +0 +[\d.]+ +([\d.]+) ")
     same("inside, and blocked", found.groups(), ("4.000", "4.000"))
-    screen.shows("the title", r"^jifl top fn:pipe_read fn:vfs_read  [\d.]+ s, each 0.250 s$")
+    screen.shows("the title", rf"^jifl top fn:{PIPE_READ} fn:vfs_read  [\d.]+ s, each 0.250 s$")
     screen.shows("the line below", r"calls/s looked at; missed 0 +\? help$")
     screen.keys("-")
     screen.shows("a shorter interval", r"each 0.125 s")
@@ -93,9 +93,9 @@ def keys_and_figures():
     screen.shows("a longer one", r"each 0.500 s")
     screen.keys("/", "v", "f", "s")
     screen.shows("the filter", r"/vfs")
-    wait_for("others are left out", lambda: not any(line.startswith("pipe_read") for line in screen.lines()))
+    wait_for("others are left out", lambda: not any(line.startswith(PIPE_READ) for line in screen.lines()))
     screen.keys("Escape")
-    screen.shows("all again", r"^pipe_read")
+    screen.shows("all again", rf"^{PIPE_READ}")
     screen.keys("p")
     paused = screen.shows("paused", r"jifl top .*  ([\d.]+) s, each .*PAUSED, (\d+) back")
     time.sleep(1.2)
@@ -113,15 +113,15 @@ def keys_and_figures():
     screen.keys("j", "j", "j", "j", "j", "j", " ", "Escape")
     screen.keys("b")
     screen.shows("differences", r"DIFFERENCES")
-    screen.shows("no more than before", r"^pipe_read +-?0\.000 ")
+    screen.shows("no more than before", rf"^{PIPE_READ} +-?0\.000 ")
     screen.keys("b")
     screen.tmux("resize-window", "-x", "39", "-y", "6")
     screen.shows("too small", r"^jifl top needs 40 x 6$")
     screen.tmux("resize-window", "-x", "120", "-y", "30")
-    screen.shows("with curves", r"^pipe_read .*[▁-█]{4,}$")
+    screen.shows("with curves", rf"^{PIPE_READ} .*[▁-█]{{4,}}$")
     screen.keys("c")
     name = screen.shows("a copy", r"^written to (jifl-top-\d+\.txt)")[1]
-    check("the copy is the screen", "pipe_read" in (HERE / name).read_text(), (HERE / name).read_text())
+    check("the copy is the screen", PIPE_READ in (HERE / name).read_text(), (HERE / name).read_text())
     screen.keys("q")
     screen.ends("q")
 
@@ -189,14 +189,14 @@ def search():
 def at_once():
     """Without a thought; ended by its time, by others, and by force."""
     screen = Screen("--for", "8s")
-    screen.shows("where tasks are", r"^pipe_read +([4-9])\.\d+")
+    screen.shows("where tasks are", rf"^{PIPE_READ} +([4-9])\.\d+")
     screen.ends("its time")
-    screen = Screen("fn:pipe_read")
-    screen.shows("running", r"^pipe_read")
+    screen = Screen(f"fn:{PIPE_READ}")
+    screen.shows("running", rf"^{PIPE_READ}")
     same("detached", run("jifl", "detach").returncode, 0)
     screen.ends("detached", 4)
-    screen = Screen("fn:pipe_read")
-    screen.shows("running", r"^pipe_read")
+    screen = Screen(f"fn:{PIPE_READ}")
+    screen.shows("running", rf"^{PIPE_READ}")
     pids = run("pgrep", "-x", "jifl").stdout.split()
     for pid in pids:
         os.kill(int(pid), signal.SIGKILL)

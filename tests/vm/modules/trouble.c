@@ -143,6 +143,14 @@ static noinline void do_zeropad(void)
 		pr_info("zeropad %d: %lx\n", i, load_unaligned_zeropad(page + PAGE_SIZE - i));
 }
 
+/* Their names since 6.16. */
+#ifndef rdmsrl
+#define rdmsrl		rdmsrq
+#define rdmsrl_safe	rdmsrq_safe
+#define wrmsrl		wrmsrq
+#define wrmsrl_safe	wrmsrq_safe
+#endif
+
 static noinline void do_msr(void)
 {
 	u64 value = 1;

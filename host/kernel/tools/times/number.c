@@ -218,10 +218,12 @@ static int jifl_times_open_cell(struct jifl_times_counter *c, const void __percp
 /* Data that the kernel itself has for each CPU stays where it is, and can always be read. */
 static int jifl_times_open_data(struct jifl_times_counter *c, u64 at, u32 size)
 {
+	/* Before 6.15 the first is 0. */
+	const unsigned long start = jifl_ksym("__per_cpu_start");
 	const unsigned long end = jifl_ksym("__per_cpu_end");
 
-	if ((size != sizeof(u32) && size != sizeof(u64)) || !IS_ALIGNED(at, size) || at >= end ||
-	    end - at < size)
+	if ((size != sizeof(u32) && size != sizeof(u64)) || !IS_ALIGNED(at, size) || at < start ||
+	    at >= end || end - at < size)
 		return -ENXIO;
 	c->is_short = size == sizeof(u32);
 	return jifl_times_open_cell(c, (const void __percpu *)(unsigned long)at);

@@ -268,6 +268,9 @@ pub fn reason(frames: &[Frame], is_of_process: bool) -> Id {
                 "inet_csk_accept",
                 "pipe_write",
                 "pipe_read",
+                // Their names since 6.16.
+                "anon_pipe_write",
+                "anon_pipe_read",
             ];
             match is_of_process && frames.iter().any(|frame| is_of(&receives, frame)) {
                 true => Id::Network,

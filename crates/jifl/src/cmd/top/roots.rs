@@ -7,7 +7,7 @@ use crate::kernel::syscalls;
 
 /// Where tasks spend the kernel's time, if nothing else is asked for: what system calls, faults and
 /// softirqs lead to, and where tasks wait. Those that a kernel does not have are left out.
-const USUAL: [&str; 40] = [
+const USUAL: [&str; 42] = [
     "vfs_read",
     "vfs_write",
     "vfs_readv",
@@ -38,6 +38,9 @@ const USUAL: [&str; 40] = [
     "__sys_accept4",
     "pipe_read",
     "pipe_write",
+    // Their names since 6.16.
+    "anon_pipe_read",
+    "anon_pipe_write",
     "wait_on_page_writeback",
     "folio_wait_bit",
     "io_schedule",

@@ -68,6 +68,7 @@ const FRAMES: &str = "jumps to probes; exact counts behind `mov %reg,%rsp`";
 const VARIABLES: &str = "the kernel's variables as counters of `jifl stat`";
 const LOCKS: &str = "callers and variables of each processor in `jifl lock`";
 const FLIGHT: &str = "memory of its own for the flight recorder";
+const CALLS: &str = "system calls in the flight recorder without the slow way of tracepoints";
 const EVENTS: &str = "events of the flight recorder";
 
 /// All of them.
@@ -258,6 +259,11 @@ pub const WANTED: &[Wanted] = &[
         &["vmlinux_build_id"],
         "the kernel's build in the flight recorder",
     ),
+    // Later kernels have no such function, and the tracepoints have to do.
+    before((6, 16), part(&["syscall_exit_to_user_mode"], CALLS)),
+    before((6, 16), part(&["syscall_exit_to_user_mode_prepare"], CALLS)),
+    // Without programs of 32 bits there is none.
+    hint(&["ia32_sys_call"]),
     part(&["__tracepoint_sys_enter"], EVENTS),
     part(&["__tracepoint_sys_exit"], EVENTS),
     part(&["__tracepoint_sched_migrate_task"], EVENTS),

@@ -150,6 +150,7 @@ fn names_are_asked_for_where_they_are_looked_for() {
         "compat/ksym.c",
         "compat/ksym.h",
         "enter/function.c",
+        "flight/calls.c",
         "text/blacklist.c",
         "text/hooks.c",
         "text/text.c",

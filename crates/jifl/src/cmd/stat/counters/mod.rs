@@ -42,6 +42,12 @@ const TOOK: [(&str, u32); 4] = [
 /// Below are offsets of variables that each processor has; above, addresses.
 const DATA: u64 = 1 << 63;
 
+/// Does each processor have its own? Since 6.15 these have addresses, too.
+fn is_of_processors(address: u64, symbols: &Symbols) -> bool {
+    let bound = |name| symbols.variable_at(name).unwrap_or(0);
+    address < DATA || (bound("__per_cpu_start")..bound("__per_cpu_end")).contains(&address)
+}
+
 /// Is this the name of a counter, by its beginning?
 pub fn is_counter(name: &str) -> bool {
     let all = [TRACEPOINT, VARIABLE, SUM, HIST, PERF, VMSTAT, SNMP];
@@ -160,7 +166,7 @@ fn of_variable(name: &str, variable: &str, kernel: &mut Kernel<'_>) -> Result<Co
         )));
     };
     match address {
-        0..DATA => {
+        _ if is_of_processors(address, kernel.symbols()) => {
             let btf = kernel.types(name)?.kernel();
             let part = part::part(btf, variable, path);
             let part = part.map_err(|why| Failure::usage(format!("{name}: {why}")))?;
