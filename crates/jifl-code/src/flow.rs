@@ -68,6 +68,14 @@ pub enum Target {
     Indirect(Through),
 }
 
+/// Is it the ud1 of __WARN_trap, which is 6.19's and later? It has an address of 32 bits and a
+/// register of 64. The kernel warns, and goes on behind it (decode_bug in arch/x86/kernel/traps.c).
+fn is_warning(trap: &Instruction) -> bool {
+    trap.code() == Code::Ud1_r64_rm64
+        && trap.memory_base().is_gpr32()
+        && trap.memory_displ_size() == 0
+}
+
 /// How execution goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -150,6 +158,7 @@ impl Thunks {
                 _ => Flow::Stop,
             },
             FlowControl::Exception if instruction.code() == Code::Ud2 => Flow::Trap,
+            FlowControl::Exception if is_warning(instruction) => Flow::Next,
             // int3, int, ud1, what is not valid.
             FlowControl::Interrupt if instruction.mnemonic() == Mnemonic::Int => Flow::Next,
             FlowControl::XbeginXabortXend => Flow::Next,
@@ -251,6 +260,10 @@ mod tests {
             (&[0x0f, 0x85, 0xfa, 0x1f, 0, 0], Flow::BranchReturn),
             (&[0xc3], Flow::Return),
             (&[0x0f, 0x0b], Flow::Trap),
+            // ud1 (%edx), %rdi; without the second prefix; a ud1 that fills up.
+            (&[0x67, 0x48, 0x0f, 0xb9, 0x3a], Flow::Next),
+            (&[0x67, 0x0f, 0xb9, 0x3a], Flow::Stop),
+            (&[0x0f, 0xb9, 0xcc], Flow::Stop),
             (&[0xcc], Flow::Stop),
             (&[0x48, 0xcf], Flow::Stop),
             (&[0x06], Flow::Stop),

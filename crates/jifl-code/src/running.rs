@@ -335,9 +335,15 @@ impl Reader<'_> {
                 bytes,
             })
         });
+        // They are not in order yet.
+        let texts = &self.image.texts;
+        let is_text = |at| {
+            let mut all = texts.iter();
+            all.any(|text| (text.address..text.end()).contains(&at))
+        };
+        let warnings = warnings.map_or_else(Vec::new, |table| tables::warnings(table, is_text));
         let tables = &mut self.image.tables;
         tables.keys.extend(keys.map_or_else(Vec::new, tables::keys));
-        let warnings = warnings.map_or_else(Vec::new, tables::warnings);
         tables.warnings.get_or_insert_default().extend(warnings);
         let calls = calls.map_or_else(Vec::new, tables::static_calls);
         tables.static_calls.extend(calls);

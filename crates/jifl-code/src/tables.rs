@@ -53,14 +53,22 @@ pub fn fixups(table: Bytes<'_>) -> Vec<Fixup> {
 }
 
 /// The ud2 in the bug table that are warnings (include/asm-generic/bug.h, with
-/// CONFIG_DEBUG_BUGVERBOSE and relative pointers): code goes on behind them.
-pub fn warnings(table: Bytes<'_>) -> Vec<u64> {
+/// CONFIG_DEBUG_BUGVERBOSE and relative pointers): code goes on behind them. An entry has 12 bytes,
+/// and 16 since 6.19, which tells the message, too: the size with which more of the table leads to
+/// what `is_text` is. Of modules not all does: text of their initialization is freed.
+pub fn warnings(table: Bytes<'_>, is_text: impl Fn(u64) -> bool) -> Vec<u64> {
     const WARNING: u16 = 1;
+    let leads = |size: usize| {
+        let places = table.entries(size).filter_map(|at| table.target(at));
+        places.filter(|at| is_text(*at)).count() * size
+    };
+    let size = if leads(16) > leads(12) { 16 } else { 12 };
+    // Its last word.
     let entry = |at| {
-        let flags = u16::from_le_bytes(table.number(at + 10)?);
+        let flags = u16::from_le_bytes(table.number(at + size - 2)?);
         table.target(at).filter(|_| flags & WARNING != 0)
     };
-    table.entries(12).filter_map(entry).collect()
+    table.entries(size).filter_map(entry).collect()
 }
 
 /// The jump labels (include/linux/jump_label.h): a place, and where it may jump.
@@ -95,13 +103,21 @@ pub fn alternatives(table: Bytes<'_>, is_text: impl Fn(u64) -> bool) -> Vec<Alte
 }
 
 /// The ORC table: addresses, and rows of 6 bytes. `type_is_call` is what `orc_entry.type` says of
-/// an ordinary frame: 0 in 6.1, 2 from 6.4 on.
+/// an ordinary frame: 0 in 6.1, 2 from 6.4 on. The number of rsp is 5 in 6.12 and 3 in 7.3
+/// (arch/x86/include/asm/orc_types.h): the one that more rows have, as most frames are found by it.
 pub fn orc(places: Bytes<'_>, rows: &[u8], type_is_call: u8) -> Vec<Orc> {
+    let base = |row: &[u8]| row[4] & 0xf;
+    let rows_by = |register| {
+        rows.chunks_exact(6)
+            .filter(|row| base(row) == register)
+            .count()
+    };
+    let sp = if rows_by(3) > rows_by(5) { 3 } else { 5 };
     let row = |(at, row): (usize, &[u8])| {
-        let base = match row[4] & 0xf {
+        let base = match base(row) {
             0 => OrcBase::Undefined,
             4 => OrcBase::Bp,
-            5 => OrcBase::Sp,
+            register if register == sp => OrcBase::Sp,
             _ => OrcBase::Other,
         };
         // 6.1 has two bits of type, and then the end of the stack.
@@ -115,4 +131,37 @@ pub fn orc(places: Bytes<'_>, rows: &[u8], type_is_call: u8) -> Vec<Orc> {
     };
     let all = places.entries(4).zip(rows.chunks_exact(6));
     all.filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries of so many bytes, each of an address and flags.
+    fn bug_table(address: u64, size: usize, entries: &[(u64, u16)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (to, flags) in entries {
+            let at = address + bytes.len() as u64;
+            let mut entry = vec![0x40; size];
+            entry[..4].copy_from_slice(&(to.wrapping_sub(at) as u32).to_le_bytes());
+            entry[size - 2..].copy_from_slice(&flags.to_le_bytes());
+            bytes.extend(entry);
+        }
+        bytes
+    }
+
+    #[test]
+    fn warnings_are_found_whatever_size_an_entry_has() {
+        let entries = [(0x1000, 1), (0x1010, 0), (0x9000, 1), (0x1020, 0x901)];
+        for size in [12, 16] {
+            let bytes = bug_table(0x8000, size, &entries);
+            let table = Bytes {
+                address: 0x8000,
+                bytes: &bytes,
+            };
+            // The third is of text that is gone.
+            let found = warnings(table, |at| (0x1000..0x2000).contains(&at));
+            assert_eq!(found, [0x1000, 0x9000, 0x1020], "{size}");
+        }
+    }
 }

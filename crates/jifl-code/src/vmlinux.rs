@@ -201,7 +201,7 @@ fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &I
     };
     Tables {
         fixups: section("__ex_table").map_or_else(Vec::new, tables::fixups),
-        warnings: section("__bug_table").map(tables::warnings),
+        warnings: section("__bug_table").map(|table| tables::warnings(table, is_text)),
         keys: between("__start___jump_table", "__stop___jump_table")
             .or_else(|| section("__jump_table"))
             .map_or_else(Vec::new, tables::keys),

@@ -62,9 +62,13 @@ fn explains(kernel: &str, program: &Program) {
         unexplained * 1000 < all,
         "{kernel}: {unexplained} of {all} bytes"
     );
-    let whole = program.functions.iter().filter(|own| own.graph.is_whole());
-    let torn = program.functions.len() - whole.count();
-    assert!(torn <= 5, "{kernel}: {torn} functions");
+    let torn = program.functions.iter().filter(|own| !own.graph.is_whole());
+    // Names of thunks that later kernels have stand in the middle of instructions.
+    let is_thunk =
+        |name: &str| name.starts_with("__x86_indirect_") || name.ends_with("untrain_ret");
+    let torn: Vec<_> = torn.map(|own| program.name(own)).collect();
+    let torn: Vec<_> = torn.iter().filter(|name| !is_thunk(name)).collect();
+    assert!(torn.len() <= 5, "{kernel}: {torn:?}");
     assert!(program.functions.len() > 40_000, "{kernel}");
 }
 
@@ -114,7 +118,9 @@ fn branches(kernel: &str, program: &Program) {
         "{kernel}: {jumps:?}"
     );
     // Of 6.1's 22 one stands behind the far return at which pvh_start_xen leaves code of 32 bits.
-    let expected = if kernel.contains("-6.1.") { 21 } else { 23 };
+    let of_kernel = [("-6.1.", 21), ("-6.12.", 23), ("-7.3.", 22)];
+    let of_kernel = of_kernel.iter().find(|(name, _)| kernel.contains(name));
+    let (_, expected) = *of_kernel.unwrap_or_else(|| panic!("{kernel}: {jumps:?}"));
     assert_eq!(jumps.len(), expected, "{kernel}: {jumps:?}");
 }
 
@@ -148,10 +154,10 @@ fn ends(kernel: &str, program: &Program) {
     let (colds, alone) = (colds.count(), alone.count());
     let parts = program.functions.iter();
     let parts = parts.filter(|own| own.unit.pieces.len() > 1).count();
-    let is_known = if kernel.contains("-6.1.") {
-        parts > 2500
-    } else {
+    let is_known = if kernel.contains("-6.12.") {
         colds == 0
+    } else {
+        parts > 2500
     };
     assert!(is_known, "{kernel}: {parts} of {colds}");
     assert!(alone * 50 <= colds, "{kernel}: {alone} of {colds} alone");
