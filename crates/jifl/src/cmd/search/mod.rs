@@ -139,6 +139,8 @@ pub fn run(args: &SearchArgs, host: Option<&Host>) -> Result<u8, Failure> {
         return remote::run(args, &order, host);
     }
     source::check()?;
+    // Before the sink is opened, which empties a file.
+    order.check_process()?;
     let mut sink = Sink::open(args.output.as_deref())?;
     let interrupt = os::catch_interrupts()
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::hypotheses::{ALL, Thresholds, threshold};
+use super::hypotheses::{Thresholds, threshold};
 use super::ledger::Ledger;
 use super::walk::{Found, Walk};
 use super::world::{Here, Ways};
@@ -21,8 +21,6 @@ use crate::kernel::lines::LinesArgs;
 pub const USUAL: Duration = Duration::from_secs(30);
 /// Percent of the processors' time that inserted code may take, if nothing else is said.
 pub const BUDGET: f64 = 2.0;
-/// Bytes of a word of a threshold.
-const WORD_MAX: usize = 64;
 
 /// What a search is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,15 +95,19 @@ impl Order {
                 self.budget
             )));
         }
-        if self.thresholds.len() > ALL.len()
-            || self.thresholds.iter().any(|word| word.len() > WORD_MAX)
-        {
-            return Err(Failure::usage(format!(
-                "thresholds: give at most {} words NAME=NUMBER",
-                ALL.len()
-            )));
-        }
         self.thresholds.iter().map(|word| threshold(word)).collect()
+    }
+
+    /// Refuses a process that this machine does not have.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn check_process(&self) -> Result<(), Failure> {
+        let is_there = |pid: i32| pid > 0 && Path::new(&format!("/proc/{pid}")).exists();
+        match self.pid {
+            Some(pid) if !is_there(pid) => Err(Failure::failed(format!("no process {pid}"))),
+            _ => Ok(()),
+        }
     }
 
     /// Searches this machine. The result: what was found, and where: that can wait for the child.
@@ -119,11 +121,7 @@ impl Order {
         lines: &LinesArgs,
     ) -> Result<(Found, Here), Failure> {
         let thresholds = self.understand()?;
-        if let Some(pid) = self.pid
-            && !(pid > 0 && Path::new(&format!("/proc/{pid}")).exists())
-        {
-            return Err(Failure::failed(format!("no process {pid}")));
-        }
+        self.check_process()?;
         let process = self.pid.or(child.as_ref().map(|child| child.id() as i32));
         let processors = match process {
             Some(_) => 1.0,

@@ -23,6 +23,9 @@ pub const BODY_MAX: usize = 64 << 10;
 const WORDS_MAX: usize = 64;
 /// Bytes of a word.
 const WORD_MAX: usize = 256;
+/// Thresholds of a search, about one for each hypothesis, and bytes of each.
+const THRESHOLDS_MAX: usize = 16;
+const THRESHOLD_MAX: usize = 64;
 /// The shortest and the longest interval, in milliseconds.
 const INTERVALS: std::ops::RangeInclusive<u64> = 20..=3_600_000;
 
@@ -227,6 +230,13 @@ pub fn search(body: &[u8]) -> Result<search::Order, Failure> {
         ))
     })?;
     check_time(order.for_ms)?;
+    let words = &order.thresholds;
+    if words.len() > THRESHOLDS_MAX || words.iter().any(|word| word.len() > THRESHOLD_MAX) {
+        return Err(Failure::usage(format!(
+            "thresholds: give at most {THRESHOLDS_MAX} words NAME=NUMBER of at most \
+             {THRESHOLD_MAX} bytes"
+        )));
+    }
     order.understand()?;
     Ok(order)
 }
@@ -244,7 +254,7 @@ fn check_time(for_ms: u64) -> Result<(), Failure> {
 
 /// The function or functions that a word means. Addresses are refused: who asks may not know them,
 /// and whether one is taken would tell.
-fn by_name(word: &str) -> Result<String, Failure> {
+pub(super) fn by_name(word: &str) -> Result<String, Failure> {
     if word.starts_with("fn:0x") {
         return Err(Failure::usage(format!(
             "{word}: functions are known by their names here: give fn:NAME"
@@ -309,7 +319,11 @@ mod tests {
             shown,
             "search for 600 s budget 1 % pid 7 thresholds locks=1"
         );
+        let many = format!(r#"{{"thresholds": [{}"cpu=1"]}}"#, r#""cpu=1","#.repeat(16));
+        let long = format!(r#"{{"thresholds": ["cpu=1{}"]}}"#, "0".repeat(64));
         for body in [
+            &many,
+            &long,
             "",
             "[]",
             r#"{"for_ms": 0}"#,

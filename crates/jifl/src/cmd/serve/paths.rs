@@ -10,23 +10,30 @@ use clap::ValueEnum;
 use jifl_sys::abi::{CallPath, FLAG_CLOCK, Kind, PATH_REFUSED, PATH_STRAYS, PATH_UNTIMED};
 use serde::{Deserialize, Serialize};
 
+use super::order::by_name;
 use super::works::Work;
 use crate::base::exit::Failure;
 use crate::cmd::prof::paths::entries;
 use crate::cmd::prof::paths::folded::folded;
 use crate::cmd::prof::paths::metric::Metric;
+use crate::cmd::prof::paths::tree::Tree;
+use crate::cmd::stat::FUNCTIONS_MAX;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::filters::Filters;
 use crate::session::measure::{self, Session};
 use crate::session::scope::{Tasks, has_ended};
-use crate::session::{device, table, targets};
+use crate::session::targets::{self, Target};
+use crate::session::{device, table};
+use crate::show::text::grouped;
 
 /// The longest time. All that runs under the targets is slower meanwhile.
 const LONGEST_MS: u64 = 60_000;
 /// Words of an order, and bytes of each.
 const WORDS_MAX: usize = 64;
 const WORD_MAX: usize = 256;
+/// Bytes of the names on all paths that have counts: each path is written as a whole.
+const FOLDED_MAX: usize = 8 << 20;
 /// How often it is looked whether the session is to end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -34,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// As of `jifl prof`: `sys:*`, `fn:vfs_read`.
+    /// `sys:NAME`, `sys:GLOB`, and functions as of `jifl stat`: `fn:NAME`, `fn:GLOB`, `mod:NAME`.
     pub targets: Vec<String>,
     /// As of `jifl prof --paths`.
     #[serde(default = "insn")]
@@ -115,6 +122,7 @@ impl Order {
                 "{word}: functions are known by their names here: give fn:NAME"
             )));
         }
+        self.words()?;
         if !(1..=LONGEST_MS).contains(&self.for_ms) {
             return Err(Failure::usage(format!(
                 "for_ms is {}: give 1 to {LONGEST_MS}",
@@ -126,6 +134,18 @@ impl Order {
             let names: Vec<&str> = names.collect();
             Failure::usage(format!("{}: a metric is {}", self.metric, names.join(", ")))
         })
+    }
+
+    /// The targets, for the session. Source files, threads and work need what only root reads:
+    /// debug information, or names of processes. So a target is a system call, or has a name.
+    fn words(&self) -> Result<Vec<String>, Failure> {
+        let word = |word: &String| match word.starts_with("sys:") {
+            true => Ok(word.clone()),
+            false => by_name(word).map_err(|failure| {
+                Failure::usage(format!("{}, or a system call: sys:NAME", failure.message))
+            }),
+        };
+        self.targets.iter().map(word).collect()
     }
 
     /// In one line, for people.
@@ -140,6 +160,9 @@ impl Order {
             let filters = serde_json::to_string(&self.filters).unwrap_or_default();
             text += &format!(" filters {filters}");
         }
+        if self.yes {
+            text += " yes";
+        }
         text
     }
 }
@@ -150,7 +173,8 @@ impl Order {
 /// The session is refused, or cannot be read.
 pub fn count(order: &Order, metric: Metric, work: &Arc<Work>) -> Result<Counted, Failure> {
     let calls = Table::all();
-    let selected = targets::select_here(&order.targets, &calls, order.yes)?;
+    let selected = targets::select_here(&order.words()?, &calls, order.yes)?;
+    check_number(&selected.targets)?;
     let flags = if metric.is_time() { FLAG_CLOCK } else { 0 };
     let mut session = Session::of(Kind::Tree, flags, selected);
     Tasks::of(&order.filters)
@@ -179,7 +203,7 @@ pub fn count(order: &Order, metric: Metric, work: &Arc<Work>) -> Result<Counted,
         metric: metric.name().to_owned(),
         unit: metric.unit().to_owned(),
         total: tree.total(metric),
-        folded: folded(&tree.folded(metric)),
+        folded: bounded(&tree, metric)?,
         calls: report.rows.iter().map(|row| row.calls).sum(),
         missed: report.missed(),
         without_path: rest[PATH_REFUSED],
@@ -190,10 +214,51 @@ pub fn count(order: &Order, metric: Metric, work: &Arc<Work>) -> Result<Counted,
     })
 }
 
+/// Refuses more functions than a session of `jifl stat` has.
+fn check_number(targets: &[Target]) -> Result<(), Failure> {
+    let is_function = |target: &&Target| matches!(target, Target::Function(_));
+    let functions = targets.iter().filter(is_function).count();
+    match functions > FUNCTIONS_MAX {
+        true => Err(Failure::usage(format!(
+            "these are {} functions, and a count of call paths has at most {}: give narrower \
+             patterns, or a system call that calls them",
+            grouped(functions as u64),
+            grouped(FUNCTIONS_MAX as u64)
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The tree as folded text. Paths without counts are left out before any path is written, and what
+/// the others need is summed up first: a deep tree has far more bytes as paths than as nodes.
+fn bounded(tree: &Tree, metric: Metric) -> Result<String, Failure> {
+    let used = tree.used(metric);
+    let mut lengths: Vec<usize> = Vec::with_capacity(used.nodes.len());
+    let mut all = 0usize;
+    for node in &used.nodes {
+        let above = node.parent.map_or(0, |parent| lengths[parent]);
+        let length = above + node.name().len() + 1;
+        lengths.push(length);
+        all = all.saturating_add(length);
+    }
+    if all > FOLDED_MAX {
+        return Err(Failure::failed(format!(
+            "the {} call paths have {} bytes of names, and an answer has at most {}: name fewer \
+             targets, a process, or a shorter time",
+            grouped(used.nodes.len() as u64),
+            grouped(all as u64),
+            grouped(FOLDED_MAX as u64)
+        )));
+    }
+    Ok(folded(&used.folded(metric)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::exit::USAGE;
+    use crate::base::exit::{FAILED, USAGE};
+    use crate::cmd::prof::paths::tree::tests::sample;
+    use crate::cmd::prof::paths::tree::{Node, Own};
 
     #[test]
     fn an_order_is_bounded() {
@@ -206,12 +271,23 @@ mod tests {
             order.shown(),
             "cpu by call path of fn:a sys:b for 5 s filters {\"pid\":7}"
         );
+        let many = br#"{"targets": ["sys:*", "mod:ext4"], "yes": true}"#;
+        let (order, _) = Order::parse(many).unwrap();
+        assert!(order.shown().ends_with(" for 5 s yes"));
+        assert_eq!(order.words().unwrap(), ["sys:*", "fn:*@ext4"]);
         let long = format!(r#"{{"targets": ["fn:{}"]}}"#, "a".repeat(300));
         for body in [
             "",
             "{}",
             r#"{"targets": []}"#,
             r#"{"targets": ["fn:0xffffffff81000000"]}"#,
+            r#"{"targets": ["file:fs/*.c"]}"#,
+            r#"{"targets": ["sys:*", "line:fs/open.c:1390"]}"#,
+            r#"{"targets": ["kthread:*"]}"#,
+            r#"{"targets": ["irq:1"]}"#,
+            r#"{"targets": ["work:wb_workfn"]}"#,
+            r#"{"targets": ["timer:f"]}"#,
+            r#"{"targets": ["read"]}"#,
             r#"{"targets": ["sys:*"], "for_ms": 0}"#,
             r#"{"targets": ["sys:*"], "for_ms": 60001}"#,
             r#"{"targets": ["sys:*"], "metric": "cycles"}"#,
@@ -222,5 +298,35 @@ mod tests {
             assert_eq!(refused.status, USAGE, "{body}");
             assert!(!refused.message.contains('\n'), "{}", refused.message);
         }
+    }
+
+    #[test]
+    fn an_answer_is_bounded() {
+        let tree = sample();
+        let whole = folded(&tree.folded(Metric::Insn));
+        assert_eq!(bounded(&tree, Metric::Insn).unwrap(), whole);
+        // A function that calls itself: as paths this is the square of its bytes.
+        let calls = |nr: usize, instructions| Node {
+            parent: nr.checked_sub(1),
+            function: "recursive".into(),
+            module: None,
+            address: 1,
+            own: Own {
+                instructions,
+                ..Own::default()
+            },
+        };
+        let deep = |value: fn(usize) -> u64| Tree {
+            nodes: (0..2000).map(|nr| calls(nr, value(nr))).collect(),
+        };
+        let refused = bounded(&deep(|_| 1), Metric::Insn).unwrap_err();
+        assert_eq!(refused.status, FAILED);
+        assert!(
+            refused.message.contains("2,000 call paths"),
+            "{}",
+            refused.message
+        );
+        let few = bounded(&deep(|nr| u64::from(nr < 2)), Metric::Insn).unwrap();
+        assert_eq!(few, "recursive 1\nrecursive;recursive 1\n");
     }
 }

@@ -51,7 +51,7 @@ use crate::show::output::{self, Sink, width};
 use crate::show::text::{self, grouped};
 
 /// Functions of one session: bounds what the module keeps for each task.
-const FUNCTIONS_MAX: usize = 512;
+pub const FUNCTIONS_MAX: usize = 512;
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -132,6 +132,23 @@ impl Tree {
         stacks
     }
 
+    /// The same without nodes that have no value, nor anything below them that has one.
+    pub fn used(&self, metric: Metric) -> Tree {
+        let mut used = Tree::default();
+        let mut moved: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        for (node, value) in self.nodes.iter().zip(self.inclusive(metric)) {
+            moved.push(used.nodes.len());
+            if value > 0 {
+                used.nodes.push(Node {
+                    // A parent has at least the value of its children, so it is there.
+                    parent: node.parent.map(|parent| moved[parent]),
+                    ..node.clone()
+                });
+            }
+        }
+        used
+    }
+
     /// A tree in which each path of names is there once: what differs by address only is added up.
     pub fn by_name(&self) -> Tree {
         let mut merged = Tree::default();

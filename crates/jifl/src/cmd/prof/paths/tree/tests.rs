@@ -123,3 +123,21 @@ fn paths_of_the_base_alone_are_there_without_a_value() {
     assert_eq!(tree.names()[7], path("sys:read/vfs_read/gone"));
     assert_eq!(tree.total(Metric::Insn), 500);
 }
+
+#[test]
+fn what_has_no_value_goes() {
+    let mut tree = sample();
+    tree.nodes[3].own = Own::default();
+    tree.nodes[7].own = Own::default();
+    let used = tree.used(Metric::Insn);
+    let names: Vec<String> = used.nodes.iter().map(Node::name).collect();
+    let kept = [
+        "sys:read",
+        "vfs_read",
+        "read_iter [nfs]",
+        "read_iter",
+        "copy.isra.0",
+    ];
+    assert_eq!(names, kept);
+    assert_eq!(used.folded(Metric::Insn), tree.folded(Metric::Insn));
+}
