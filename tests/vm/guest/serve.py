@@ -390,6 +390,8 @@ def searches(daemon, here):
     client.kill()
     client.communicate()
     wait_for("the end of a search without a client", lambda: "ended: why its client left" in daemon.said(), timeout=120)
+    # The line comes before it leaves the lists.
+    wait_for("the lists without it", lambda: not ask("GET", "/v1/sessions")[1]["works"], timeout=30)
     same("nothing of it is left", (sessions(), ask("GET", "/v1/sessions")[1]["works"]), (before, []))
     same("a search is root's", as_user([GROUP], "POST", "/v1/search", {"for_ms": 5000})[0], 403)
     end = run("jifl", *holder("alice"), "search", "--for", "5s")

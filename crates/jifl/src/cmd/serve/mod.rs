@@ -27,7 +27,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustls::ServerConfig;
@@ -46,7 +46,8 @@ use crate::show::output;
 
 /// Where it listens, and `jifl --host unix:` looks.
 pub const SOCKET: &str = "/run/jifl/jifl.sock";
-/// How long the end of sessions may take.
+/// How long the end of sessions and works may take, of all together: dist/jifl-serve.service has
+/// TimeoutStopSec= of more.
 const ENDING: Duration = Duration::from_secs(30);
 
 /// Arguments of `jifl serve`.
@@ -254,8 +255,13 @@ async fn serve(
     // Their last events go out meanwhile.
     let ending = Arc::clone(&hub);
     let _ = tokio::task::spawn_blocking(move || {
-        ending.works.end_all(ENDING);
+        let until = Instant::now() + ENDING;
+        // All are to end at once. Then their ends are waited for.
+        ending.works.end_all(Duration::ZERO);
         ending.sessions.end_all(ENDING);
+        ending
+            .works
+            .end_all(until.saturating_duration_since(Instant::now()));
     })
     .await;
     tokio::time::sleep(Duration::from_millis(100)).await;

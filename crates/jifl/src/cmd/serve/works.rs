@@ -5,10 +5,15 @@
 //! Each work runs in a thread. It ends when its time is up, when it is deleted, when the connection
 //! of its events ends, and with the daemon. One of a kind runs at a time, because two would disturb
 //! what they measure.
+//!
+//! The end of a work, in this order: its line is written, it is in no list any more, its last event
+//! waits for its client, the client's queue is closed, its thread is not counted any more. So a
+//! client that has the last event finds nothing of the work left, and may begin another one.
 
 pub mod http;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -26,6 +31,9 @@ use crate::cmd::search::INTERRUPTED;
 
 /// The longest time for which a client may have work done.
 pub const LONGEST: Duration = Duration::from_secs(600);
+
+/// How often it is looked whether a work has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +112,8 @@ pub struct Works {
 struct All {
     last: u64,
     running: BTreeMap<u64, Arc<Work>>,
+    /// Of works whose last event may not wait for its client yet.
+    threads: usize,
     is_over: bool,
 }
 
@@ -132,8 +142,20 @@ impl Works {
             .for_each(|one| one.end("the daemon ended"));
         let waited = self
             .gone
-            .wait_timeout_while(all, patience, |all| !all.running.is_empty());
+            .wait_timeout_while(all, patience, |all| all.threads > 0);
         drop(waited);
+    }
+
+    /// Waits until a work of this kind has ended that is this client's, and is to end; at most so
+    /// long. Who has just ended one may begin the next.
+    pub async fn wait_for_own(&self, kind: Kind, who: &Who, patience: Duration) {
+        let until = Instant::now() + patience;
+        let is_own = |one: &Work| {
+            one.kind == kind && who.owns_what_is_of(&one.owner) && one.over().is_some()
+        };
+        while Instant::now() < until && self.all().running.values().any(|one| is_own(one)) {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     fn enter(&self, kind: Kind, owner: &Who, what: String) -> Result<Arc<Work>, Failure> {
@@ -164,6 +186,7 @@ impl Works {
             seq: AtomicU64::new(0),
         });
         all.running.insert(work.id, Arc::clone(&work));
+        all.threads += 1;
         Ok(work)
     }
 }
@@ -189,24 +212,26 @@ pub fn begin<T: Serialize>(
             let name = format!("{} {}", kind.word(), to.id);
             own.sessions.audit.note(&format!("{name} started: {about}"));
             to.tell("begin", &serde_json::json!({ "id": to.id }));
-            let why = match act(&own, &to) {
-                Ok(last) => {
-                    to.tell("end", &last);
-                    to.over().unwrap_or("done").to_owned()
-                }
-                Err(failure) => {
-                    let refusal = wire::Refusal {
-                        error: super::audit::one_line(&failure.message),
-                        exit: failure.status,
-                    };
-                    to.tell("error", &refusal);
-                    format!("failed: {}", failure.message)
-                }
+            // Nothing of it is used after a panic but what locks guard.
+            let acted = catch_unwind(AssertUnwindSafe(|| act(&own, &to)));
+            let ended = acted.unwrap_or_else(|_| {
+                Err(Failure::failed(
+                    "it has died: the daemon's standard error says why",
+                ))
+            });
+            let why = match &ended {
+                Ok(_) => to.over().unwrap_or("done").to_owned(),
+                Err(failure) => format!("failed: {}", failure.message),
             };
             let seconds = to.since.elapsed().as_secs_f64();
             own.sessions.audit.note(&format!(
                 "{name} ended: why {why} after {seconds:.3} s: {about}"
             ));
+            own.works.all().running.remove(&to.id);
+            match ended {
+                Ok(last) => to.tell("end", &last),
+                Err(failure) => to.tell("error", &refusal_of(&failure)),
+            }
             drop(gone);
         });
     if let Err(error) = spawned {
@@ -214,6 +239,13 @@ pub fn begin<T: Serialize>(
         return Err(Failure::failed(format!("starting a thread: {error}")));
     }
     Ok(Client(work))
+}
+
+fn refusal_of(failure: &Failure) -> wire::Refusal {
+    wire::Refusal {
+        error: super::audit::one_line(&failure.message),
+        exit: failure.status,
+    }
 }
 
 /// Why work ends that its owner has deleted, as the last event has it.
@@ -225,7 +257,10 @@ struct Gone<'a>(&'a Hub, &'a Arc<Work>);
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
         self.1.queue.close();
-        self.0.works.all().running.remove(&self.1.id);
+        let mut all = self.0.works.all();
+        all.running.remove(&self.1.id);
+        all.threads -= 1;
+        drop(all);
         self.0.works.gone.notify_all();
     }
 }

@@ -40,7 +40,7 @@ pub fn hub(limits: Limits) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsiz
 }
 
 /// The same; `variables`: all clients may search.
-fn hub_of(
+pub fn hub_of(
     limits: Limits,
     variables: bool,
 ) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {

@@ -27,8 +27,13 @@ pub struct Fake {
 
 /// The process whose search fails.
 pub const FAILS: i32 = 13;
+/// The process whose search panics.
+pub const PANICS: i32 = 14;
+/// The process whose search takes a while to end.
+pub const SLOW: i32 = 15;
 
-/// A search that knows one more each time. It ends when its time is up, or when it is to end.
+/// A search that knows one more each time, and at least one. It ends when its time is up, or when
+/// it is to end.
 ///
 /// # Errors
 /// It is about [`FAILS`].
@@ -36,6 +41,7 @@ pub fn search(order: &Order, work: &Arc<Work>) -> Result<Grown, Failure> {
     if order.pid == Some(FAILS) {
         return Err(Failure::cannot("the module is not loaded:\n`jifl load`"));
     }
+    assert!(order.pid != Some(PANICS), "planted for the test");
     let grown = |known: u64, doing: Option<&str>, over: Option<&str>| Grown {
         report: json!({
             "known": known, "doing": doing, "cut_short": over,
@@ -46,10 +52,16 @@ pub fn search(order: &Order, work: &Arc<Work>) -> Result<Grown, Failure> {
         text: format!("known {known}\n"),
     };
     let mut known = 0;
-    while work.over().is_none() && work.since.elapsed() < Duration::from_millis(order.for_ms) {
+    loop {
         known += 1;
         work.tell("tree", &grown(known, Some("one more"), None));
         sleep(Duration::from_millis(5));
+        if work.over().is_some() || work.since.elapsed() >= Duration::from_millis(order.for_ms) {
+            break;
+        }
+    }
+    if order.pid == Some(SLOW) {
+        sleep(Duration::from_millis(300));
     }
     Ok(grown(known, None, work.over()))
 }

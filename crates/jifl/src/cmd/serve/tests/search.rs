@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use serde_json::{Value as Json, json};
 
 use super::daemon::{Daemon, PATIENCE, read_until};
-use super::fake::FAILS;
-use crate::base::exit::{CANNOT, Failure, LIMIT};
+use super::fake::{FAILS, PANICS, SLOW};
+use crate::base::exit::{CANNOT, FAILED, Failure, LIMIT};
 use crate::cmd::remote::search::{Event, Search};
 use crate::cmd::search::order::{Grown, Order};
 
@@ -65,9 +65,9 @@ fn the_tree_comes_while_it_grows() {
     assert!(trees > 0 && ended.report["known"].as_u64().unwrap() >= trees);
     assert!(!ended.is_cut_short());
     assert!(daemon.has_line("search 1 started: who uid "));
-    daemon.wait_for("its line", |daemon| {
-        daemon.has_line("search 1 ended: why done after")
-    });
+    // Who has the end finds the line, and nothing of the search.
+    assert!(daemon.has_line("search 1 ended: why done after"));
+    assert!(daemon.hub.works.running().is_empty());
     assert!(daemon.has_line("what search for 0.2 s budget 2 %"));
 }
 
@@ -98,7 +98,7 @@ fn a_client_that_is_gone_ends_its_search() {
     daemon.wait_for("its line", |daemon| {
         daemon.has_line("search 1 ended: why its client left")
     });
-    assert!(daemon.hub.works.running().is_empty());
+    daemon.wait_for("its end", |daemon| daemon.hub.works.running().is_empty());
 }
 
 #[test]
@@ -130,7 +130,20 @@ fn what_fails_has_the_exit_status_of_the_command() {
     let failure = failure.unwrap_err();
     assert_eq!(failure.status, CANNOT);
     assert!(!failure.message.contains('\n'), "{}", failure.message);
-    daemon.wait_for("its line", |daemon| daemon.has_line("ended: why failed: "));
+    assert!(daemon.has_line("search 1 ended: why failed: "));
+    let panics = Order {
+        pid: Some(PANICS),
+        ..order(LONG)
+    };
+    let failure = end(&Search::begin(&daemon.host(), &panics).unwrap()).0;
+    let failure = failure.unwrap_err();
+    assert_eq!(failure.status, FAILED);
+    assert!(
+        failure.message.contains("standard error"),
+        "{}",
+        failure.message
+    );
+    assert!(daemon.has_line("search 2 ended: why failed: it has died"));
     let wrong = Order {
         budget: 1000.0,
         ..order(LONG)
@@ -145,4 +158,37 @@ fn what_fails_has_the_exit_status_of_the_command() {
     ] {
         assert_eq!(daemon.ask(head, "").0, expected, "{head}");
     }
+}
+
+#[test]
+fn who_has_ended_a_search_begins_the_next_at_once() {
+    let daemon = Daemon::searching();
+    let slow = Order {
+        pid: Some(SLOW),
+        ..order(LONG)
+    };
+    let first = Search::begin(&daemon.host(), &slow).unwrap();
+    assert!(matches!(first.next(PATIENCE), Some(Event::Tree(_))));
+    first.end().unwrap();
+    let second = Search::begin(&daemon.host(), &order(1)).unwrap();
+    assert!(end(&second).0.is_ok());
+    assert!(end(&first).0.is_ok());
+    // One that has ended by itself is ended without an error.
+    second.end().unwrap();
+}
+
+#[test]
+fn who_leaves_before_the_beginning_leaves_no_search() {
+    let daemon = Daemon::searching();
+    let slow = Order {
+        pid: Some(SLOW),
+        ..order(LONG)
+    };
+    let first = Search::begin(&daemon.host(), &slow).unwrap();
+    assert!(matches!(first.next(PATIENCE), Some(Event::Tree(_))));
+    first.end().unwrap();
+    // The daemon lets this one wait for the end of the first.
+    drop(Search::begin(&daemon.host(), &order(LONG)).unwrap());
+    assert!(end(&first).0.is_ok());
+    daemon.wait_for("its line", |daemon| daemon.has_line("search 2 ended: why "));
 }

@@ -15,12 +15,13 @@ use rcgen::{
 use rustls::pki_types::ServerName;
 use serde_json::{Value as Json, json};
 
-use super::daemon::{Daemon, PATIENCE, hub, path};
+use super::daemon::{Daemon, PATIENCE, hub, hub_of, path};
 use crate::base::exit::Failure;
 use crate::cmd::remote::client::Client;
 use crate::cmd::remote::host::{Host, Way};
 use crate::cmd::remote::source::{Event, Session};
 use crate::cmd::serve::http::{Serves, answer};
+use crate::cmd::serve::hub::Hub;
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::listen::Listener;
 use crate::cmd::serve::order::Order;
@@ -244,8 +245,10 @@ fn files_that_are_none_are_told() {
 
 #[tokio::test]
 async fn nobody_ends_what_is_anothers() {
+    // All may search, and still nobody ends what is another's.
+    let (searching, lines, _) = hub_of(Limits::default(), true);
     let (hub, ..) = hub(Limits::default());
-    let ask = |who, method: &str, path: &str, body: &str| {
+    let ask_of = |hub: &Arc<Hub>, who, method: &str, path: &str, body: &str| {
         let request = hyper::Request::builder()
             .method(method)
             .uri(path)
@@ -254,13 +257,15 @@ async fn nobody_ends_what_is_anothers() {
                 body.to_owned(),
             ))
             .unwrap();
-        let hub = Arc::clone(&hub);
+        let hub = Arc::clone(hub);
         async move {
-            answer(&hub, &who, &Serves::All, request)
-                .await
-                .status()
-                .as_u16()
+            let answer = answer(&hub, &who, &Serves::All, request).await;
+            (answer.status().as_u16(), answer)
         }
+    };
+    let ask = |who, method: &'static str, path: &'static str, body: &str| {
+        let answer = ask_of(&hub, who, method, path, body);
+        async { answer.await.0 }
     };
     let local = |uid| crate::cmd::serve::who::Who::Local { uid, pid: None };
     let order = json!({"resources": ["fn:f"], "keep": true}).to_string();
@@ -274,10 +279,20 @@ async fn nobody_ends_what_is_anothers() {
     assert_eq!(ask(local(0), "POST", "/v1/stat", &order).await, 201);
     assert_eq!(ask(local(7), "POST", "/v1/search", "{}").await, 403);
     assert_eq!(ask(local(0), "POST", "/v1/search", "{}").await, 200);
-    let ending = Arc::clone(&hub);
-    let ended = tokio::task::spawn_blocking(move || {
-        ending.works.end_all(PATIENCE);
-        ending.sessions.end_all(PATIENCE);
-    });
-    ended.await.unwrap();
+    let (status, events) = ask_of(&searching, local(7), "POST", "/v1/search", "{}").await;
+    assert_eq!(status, 200);
+    let end = |uid| ask_of(&searching, local(uid), "DELETE", "/v1/search/1", "");
+    assert_eq!(end(8).await.0, 403);
+    assert_eq!(searching.works.running()[0].over(), None);
+    assert_eq!(end(0).await.0, 200);
+    drop(events);
+    for ending in [hub, searching] {
+        let ended = tokio::task::spawn_blocking(move || {
+            ending.works.end_all(PATIENCE);
+            ending.sessions.end_all(PATIENCE);
+        });
+        ended.await.unwrap();
+    }
+    let why = "search 1 ended: why it was interrupted";
+    assert!(lines.lock().unwrap().iter().any(|line| line.contains(why)));
 }

@@ -2,6 +2,7 @@
 //! Requests that begin and end works.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes};
 use hyper::{Request, StatusCode};
@@ -13,6 +14,9 @@ use crate::cmd::serve::hub::Hub;
 use crate::cmd::serve::sse::Events;
 use crate::cmd::serve::who::Who;
 use crate::cmd::serve::{order, paths};
+
+/// How long the end of a client's own work is waited for: it ends after the measurement that runs.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Searches for the bottleneck. The answer is the search's events.
 pub async fn search<B>(hub: &Arc<Hub>, who: &Who, request: Request<B>) -> Result<Answer, Refused>
@@ -29,6 +33,7 @@ where
         ));
     }
     let what = order.shown();
+    hub.works.wait_for_own(Kind::Search, who, PATIENCE).await;
     let client = begin(hub, Kind::Search, who, what, move |hub, work| {
         (hub.search)(&order, work)
     })?;
@@ -43,6 +48,7 @@ where
 {
     let (order, metric) = paths::Order::parse(&body(hub, request).await?)?;
     let what = order.shown();
+    hub.works.wait_for_own(Kind::Paths, who, PATIENCE).await;
     let client = begin(hub, Kind::Paths, who, what, move |hub, work| {
         (hub.paths)(&order, metric, work)
     })?;
