@@ -301,8 +301,8 @@ impl Top<'_> {
     fn look_for_bottleneck(&mut self, asked: Asked, app: &mut App) -> Asked {
         match asked {
             Asked::Search => {
-                self.search = None;
-                match self.place.begin(self.tasks.process()) {
+                let before = self.search.take();
+                match self.place.begin(self.tasks.process(), before) {
                     Ok(search) => self.search = Some(search),
                     Err(failure) => app.search = format!("{}\n", failure.message),
                 }

@@ -40,29 +40,37 @@ pub enum Running {
 }
 
 impl Place {
-    /// Begins a search of the machine, or of a process and its descendants.
+    /// Begins a search of the machine, or of a process and its descendants. `before`: the search
+    /// before, which ends first. Nobody waits for that here: the new search does, or the daemon.
     ///
     /// # Errors
     /// There is no thread for it.
-    pub fn begin(&self, pid: Option<i32>) -> Result<Running, Failure> {
+    pub fn begin(&self, pid: Option<i32>, before: Option<Running>) -> Result<Running, Failure> {
         let order = Order {
             pid,
             ..Order::default()
         };
         match self {
             Place::There(host) => Ok(Running::There(Box::new(Search::begin(host, &order)?))),
-            Place::Here(kernel) => here(kernel.clone(), order),
+            Place::Here(kernel) => here(kernel.clone(), order, before),
         }
     }
 }
 
-fn here(source: Kernel, order: Order) -> Result<Running, Failure> {
+fn here(source: Kernel, order: Order, before: Option<Running>) -> Result<Running, Failure> {
+    if let Some(before) = &before {
+        before.end();
+    }
     let (to, told) = mpsc::channel();
     let ends = Arc::new(AtomicBool::new(false));
     let stops = Arc::clone(&ends);
     let spawned = thread::Builder::new()
         .name("jifl search".into())
         .spawn(move || {
+            drop(before);
+            if stops.load(Ordering::Relaxed) {
+                return;
+            }
             let tell = to.clone();
             let ways = Ways {
                 source,
