@@ -42,13 +42,21 @@ async function ask(method, path, body, signal) {
 // Reads the events of an answer until there are no more. take: their names and data.
 async function read(answer, take) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let kept = [];   // pieces of an event that has not ended: it may be large, so all are joined once
+  let end = "";    // the line feed with which the last of them ended: the next may begin with another
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    const pieces = (rest + value).split("\n\n");
-    rest = pieces.pop();
-    for (const piece of pieces) {
+    const pieces = (end + value).split("\n\n");
+    const last = pieces.pop();
+    end = last.endsWith("\n") ? "\n" : "";
+    const events = pieces.map((piece) => {
+      const whole = kept.concat(piece).join("");
+      kept = [];
+      return whole;
+    });
+    kept.push(end ? last.slice(0, -1) : last);
+    for (const piece of events) {
       const field = (key) => piece.split("\n").filter((line) => line.startsWith(`${key}: `))
         .map((line) => line.slice(key.length + 2)).join("");
       const data = field("data");

@@ -10,6 +10,7 @@
   let before = [];    // of each metric: sums by bucket, at the last event
   let columns = [];   // of each interval: seconds at its end, and of each metric counts by bucket
   let at = null;      // the interval that the table shows; null: the last
+  let row = 0;        // the function's number in the session: others of the order are not shown
   let title = "";
 
   // Values whose numbers have so many bits: from, and below.
@@ -18,7 +19,7 @@
 
   function take(event, data) {
     if (event !== "rows" && event !== "end") return;
-    const own = data.functions.find((one) => one.calls > 0 || one.inside > 0);
+    const own = data.functions.find((one) => one.row === row);
     const counts = OF.map((_, metric) => {
       const now = own?.distributions?.[metric] ?? [];
       const then = before[metric] ?? [];
@@ -123,6 +124,7 @@
     work.toggle(async (signal) => {
       const begun = await (await ask("POST", "v1/stat", order, signal)).json();
       before = []; columns = []; at = null;
+      row = begun.functions[0].row;
       title = begun.functions.length === 1 ? name(begun.functions[0])
         : `${name(begun.functions[0])}, the first of ${begun.functions.length}`;
       show();
