@@ -259,6 +259,8 @@ mod tests {
     use crate::base::exit::{FAILED, USAGE};
     use crate::cmd::prof::paths::tree::tests::sample;
     use crate::cmd::prof::paths::tree::{Node, Own};
+    use crate::kernel::functions::Function;
+    use crate::session::targets::FunctionTarget;
 
     #[test]
     fn an_order_is_bounded() {
@@ -298,6 +300,35 @@ mod tests {
             assert_eq!(refused.status, USAGE, "{body}");
             assert!(!refused.message.contains('\n'), "{}", refused.message);
         }
+    }
+
+    #[test]
+    fn functions_are_bounded_and_system_calls_are_not() {
+        let function = |nr: usize| {
+            Target::Function(Arc::new(FunctionTarget {
+                function: Function {
+                    address: 0x1000 + nr as u64,
+                    name: format!("f{nr}"),
+                    module: None,
+                },
+                called: None,
+                condition: None,
+                may_be_left_out: true,
+                value: 0,
+                replacement: 0,
+            }))
+        };
+        let mut targets = Target::all_syscalls();
+        targets.extend((0..FUNCTIONS_MAX).map(function));
+        check_number(&targets).unwrap();
+        targets.push(function(FUNCTIONS_MAX));
+        let refused = check_number(&targets).unwrap_err();
+        assert_eq!(refused.status, USAGE);
+        assert!(
+            refused.message.contains("513 functions"),
+            "{}",
+            refused.message
+        );
     }
 
     #[test]
