@@ -143,30 +143,22 @@ static noinline void do_zeropad(void)
 		pr_info("zeropad %d: %lx\n", i, load_unaligned_zeropad(page + PAGE_SIZE - i));
 }
 
-/* Their names since 6.16. */
-#ifndef rdmsrl
-#define rdmsrl		rdmsrq
-#define rdmsrl_safe	rdmsrq_safe
-#define wrmsrl		wrmsrq
-#define wrmsrl_safe	wrmsrq_safe
-#endif
-
 static noinline void do_msr(void)
 {
-	u64 value = 1;
-	int error = rdmsrl_safe(NO_REGISTER, &value);
+	u32 low = 1, high = 0;
+	int error = rdmsr_safe(NO_REGISTER, &low, &high);
 
-	pr_info("rdmsr: %d %llx\n", error, value);
-	pr_info("wrmsr: %d\n", wrmsrl_safe(NO_REGISTER, 1));
+	pr_info("rdmsr: %d %x %x\n", error, low, high);
+	pr_info("wrmsr: %d\n", wrmsr_safe(NO_REGISTER, 1, 0));
 }
 
 static noinline void do_unsafe_msr(void)
 {
-	u64 value = 1;
+	u32 low = 1, high = 0;
 
-	rdmsrl(NO_REGISTER, value);
-	pr_info("unsafe rdmsr: %llx\n", value);
-	wrmsrl(NO_REGISTER, 1);
+	rdmsr(NO_REGISTER, low, high);
+	pr_info("unsafe rdmsr: %x %x\n", low, high);
+	wrmsr(NO_REGISTER, 1, 0);
 }
 
 static noinline void do_segment(void)
