@@ -3,20 +3,27 @@
 // is no value. It knows nothing of what the values are.
 "use strict";
 
-// points: [seconds, value or null], in order of time. span: seconds that are shown, until the last.
-// text: a value for people. color: as CSS has it.
-function drawCurve(canvas, points, span, text, color) {
+// A cleared canvas to draw on, in the pixels of the page, with its size; null if it is not shown.
+function beginDrawing(canvas) {
   const scale = window.devicePixelRatio || 1;
   const width = canvas.clientWidth, height = canvas.clientHeight;
-  if (!width || !height) return;
+  if (!width || !height) return null;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   const to = canvas.getContext("2d");
   to.scale(scale, scale);
-  to.clearRect(0, 0, width, height);
+  to.font = "11px system-ui, sans-serif";
+  return { to, width, height };
+}
+
+// points: [seconds, value or null], in order of time. span: seconds that are shown, until the last.
+// text: a value for people. color: as CSS has it.
+function drawCurve(canvas, points, span, text, color) {
+  const sheet = beginDrawing(canvas);
+  if (!sheet) return;
+  const { to, width, height } = sheet;
   const style = getComputedStyle(document.documentElement);
   const faint = style.getPropertyValue("--faint"), line = style.getPropertyValue("--line");
-  to.font = "11px system-ui, sans-serif";
   to.lineWidth = 1;
   const last = points.length ? points[points.length - 1][0] : 0;
   const shown = points.filter(([at]) => at >= last - span);

@@ -70,17 +70,11 @@
   }
 
   function draw(used, index) {
-    const canvas = byId("heat");
-    const scale = window.devicePixelRatio || 1;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (!width || !height) return;
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-    const to = canvas.getContext("2d");
-    to.scale(scale, scale);
+    const sheet = beginDrawing(byId("heat"));
+    if (!sheet) return;
+    const { to, width, height } = sheet;
     const style = getComputedStyle(document.documentElement);
     const color = (name) => style.getPropertyValue(name);
-    to.font = "11px system-ui, sans-serif";
     if (!used.length) return;
     const which = metric();
     const [first, last] = [used[0], used[used.length - 1]];

@@ -160,9 +160,8 @@ fn what_fails_has_the_exit_status_of_the_command() {
     }
 }
 
-#[test]
-fn who_has_ended_a_search_begins_the_next_at_once() {
-    let daemon = Daemon::searching();
+/// A search that has been told to end, and takes its time.
+fn slow_to_end(daemon: &Daemon) -> Search {
     let slow = Order {
         pid: Some(SLOW),
         ..order(LONG)
@@ -170,6 +169,13 @@ fn who_has_ended_a_search_begins_the_next_at_once() {
     let first = Search::begin(&daemon.host(), &slow).unwrap();
     assert!(matches!(first.next(PATIENCE), Some(Event::Tree(_))));
     first.end().unwrap();
+    first
+}
+
+#[test]
+fn who_has_ended_a_search_begins_the_next_at_once() {
+    let daemon = Daemon::searching();
+    let first = slow_to_end(&daemon);
     let second = Search::begin(&daemon.host(), &order(1)).unwrap();
     assert!(end(&second).0.is_ok());
     assert!(end(&first).0.is_ok());
@@ -180,13 +186,7 @@ fn who_has_ended_a_search_begins_the_next_at_once() {
 #[test]
 fn who_leaves_before_the_beginning_leaves_no_search() {
     let daemon = Daemon::searching();
-    let slow = Order {
-        pid: Some(SLOW),
-        ..order(LONG)
-    };
-    let first = Search::begin(&daemon.host(), &slow).unwrap();
-    assert!(matches!(first.next(PATIENCE), Some(Event::Tree(_))));
-    first.end().unwrap();
+    let first = slow_to_end(&daemon);
     // The daemon lets this one wait for the end of the first.
     drop(Search::begin(&daemon.host(), &order(LONG)).unwrap());
     assert!(end(&first).0.is_ok());
