@@ -111,6 +111,7 @@
 	X(tables_lost, "ftrace of older kernels makes a table for each of many sites") \
 	X(doors_freed_early, "targets are freed while threads may be at their doors") \
 	X(callers_ignored, "targets that are meant by their callers are entered by others, too") \
+	X(callers_forgotten, "calls that had begun before are taken over, whoever has made them") \
 	X(values_ignored, "targets that are meant by their first argument are entered with others, too") \
 	X(conditions_settled, "doors of targets that have conditions lead straight on") \
 	X(nested_unconditional, "conditions are not looked at inside the cache") \

@@ -23,7 +23,10 @@
  * 5. Calls inside copies do not come to the door. The block that begins with the function has an
  *    insert that looks at the same two words (session/nested.c): rdi, and the word at rsp. It
  *    stands before the first instruction, so 3. holds there, too.
- * 6. A tracer that has replaced the return address before the door hides the caller: the function
+ * 6. A session may begin in the middle of a call (session/adopt.c). The return address is still in
+ *    the call's frame, and the unwinder finds it there. The argument's register has another value.
+ *    So a condition on the caller alone is asked then, and calls with any other are left.
+ * 7. A tracer that has replaced the return address before the door hides the caller: the function
  *    graph tracer, and kretprobes. Such a call does not meet a condition on its caller.
  *
  * Context: any, also where interrupts are off. Takes no lock, does not sleep.
@@ -66,6 +69,12 @@ static bool is_with(const struct jifl_condition *c, u64 arg0)
 		if (arg0 == c->value[i])
 			return true;
 	return !c->values;
+}
+
+bool jifl_condition_held(const struct jifl_aim *aim, unsigned long caller)
+{
+	return !aim->condition || is_from(aim->condition, caller) ||
+	       JIFL_HOST_PLANTED(callers_forgotten);
 }
 
 bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts)

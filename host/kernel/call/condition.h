@@ -24,6 +24,17 @@ static inline bool jifl_condition_has(const struct jifl_aim *aim)
 	return aim->condition || aim->session->under;
 }
 
+/* Is the aim's condition, if it has one, about the caller alone? That is known in a call, too. */
+static inline bool jifl_condition_lasts(const struct jifl_aim *aim)
+{
+	return !aim->session->under && !(aim->condition && aim->condition->values);
+}
+/*
+ * Does such a condition hold for a call that is going on, of which `caller` is the return address?
+ * Any context; takes no lock.
+ */
+bool jifl_condition_held(const struct jifl_aim *aim, unsigned long caller);
+
 /* Does the aim's condition, if it has one, hold for a call? Any context; takes no lock. */
 bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts);
 /*

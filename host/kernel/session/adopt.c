@@ -147,12 +147,12 @@ void jifl_adopt_free(struct jifl_adoption *a)
 /* --- one task, which does not run ------------------------------------------------------- */
 
 /*
- * The aim of the frame's function; NULL: it is no target. Who is inside a function without a site
- * is not adopted by a session with places: the thread meets their breakpoints.
+ * The aim of the i-th frame's function; NULL: it is no target. Who is inside a function without a
+ * site is not adopted by a session with places: the thread meets their breakpoints.
  */
-static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct jifl_adopt_frame *f)
+static struct jifl_aim *aim_of(const struct jifl_adoption *a, int i)
 {
-	struct jifl_aim *aim = jifl_adopt_aim(a->functions, f);
+	struct jifl_aim *aim = jifl_adopt_aim(a->functions, a->frames, a->nframes, i);
 
 	return aim && aim->target->kind == JIFL_TARGET_NOTRACE && a->s->tool->places ? NULL : aim;
 }
@@ -162,7 +162,7 @@ static int outermost(const struct jifl_adoption *a)
 {
 	int i = a->nframes - 1;
 
-	while (i >= 0 && !aim_of(a, &a->frames[i]))
+	while (i >= 0 && !aim_of(a, i))
 		i--;
 	return i;
 }
@@ -182,7 +182,7 @@ static bool runs_in_cache(const struct jifl_adoption *a, int i, int k)
 {
 	const struct jifl_adopt_frame *f = &a->frames[i];
 
-	if (a->s->only && i != k && (a->s->slot || !aim_of(a, f)))
+	if (a->s->only && i != k && (a->s->slot || !aim_of(a, i)))
 		return false;
 	return is_code(f->ip);
 }
@@ -211,7 +211,7 @@ static u64 landing(const struct jifl_adoption *a, unsigned long ip, bool interru
 /* Finds a copy for each frame that is to go on in the cache. False: one is wanted. */
 static bool find_copies(struct jifl_adoption *a, int k)
 {
-	const struct jifl_aim *aim = aim_of(a, &a->frames[k]);
+	const struct jifl_aim *aim = aim_of(a, k);
 	bool all = true;
 	int i;
 
@@ -245,7 +245,7 @@ static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int k)
 {
 	const struct jifl_adopt_frame *own = &a->frames[k];
-	const struct jifl_target *target = aim_of(a, own)->target;
+	const struct jifl_target *target = aim_of(a, k)->target;
 	int i;
 
 	/*
@@ -281,7 +281,7 @@ static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int
 static __no_sanitize_address bool take_over(struct jifl_adoption *a, struct task_struct *task,
 					    int k)
 {
-	struct jifl_aim *aim = aim_of(a, &a->frames[k]);
+	struct jifl_aim *aim = aim_of(a, k);
 	int i;
 
 	if (a->s->slot && a->adopted == MAX_HOOKED)

@@ -40,12 +40,15 @@ bool jifl_adopt_is_at_door(const struct jifl_adopt_frame *f);
 /* --- adopt_functions.c: whose frames they are ---------------------------------------------- */
 
 /*
- * The session's functions, but for those with conditions. It stays right while the session has
- * them. NULL: no memory; kvfree it. Sleeps.
+ * The session's functions, but for those with conditions that only the beginning of a call can
+ * answer. It stays right while the session has them. NULL: no memory; kvfree it. Sleeps.
  */
 struct jifl_adopt_functions *jifl_adopt_functions_alloc(struct jifl_session *s);
-/* The aim of the frame's function; NULL: it is none of these. Interrupts off, RCU watches. */
+/*
+ * The aim of the i-th of a stack's frames; NULL: it is of none of these functions, or its call does
+ * not meet the condition. Interrupts off, RCU watches.
+ */
 struct jifl_aim *jifl_adopt_aim(const struct jifl_adopt_functions *functions,
-				const struct jifl_adopt_frame *f);
+				const struct jifl_adopt_frame *frames, int n, int i);
 
 #endif

@@ -31,11 +31,10 @@ struct jifl_adopt_functions *jifl_adopt_functions_alloc(struct jifl_session *s)
 	if (!all)
 		return NULL;
 	all->s = s;
-	/* What a condition looks at is known where a call begins. */
 	for_each_aim(aim, s, i)
 		if ((aim->target->kind == JIFL_TARGET_FUNCTION ||
 		     aim->target->kind == JIFL_TARGET_NOTRACE) &&
-		    !jifl_condition_has(aim))
+		    jifl_condition_lasts(aim))
 			all->ranges[all->n++] = (struct text_range){
 				.start = aim->target->id,
 				.end = jifl_ksym_end(aim->target->id),
@@ -45,12 +44,15 @@ struct jifl_adopt_functions *jifl_adopt_functions_alloc(struct jifl_session *s)
 }
 
 struct jifl_aim *jifl_adopt_aim(const struct jifl_adopt_functions *functions,
-				const struct jifl_adopt_frame *f)
+				const struct jifl_adopt_frame *frames, int n, int i)
 {
+	const struct jifl_adopt_frame *f = &frames[i];
 	/* A return address may be that of the next function, behind a call that does not return. */
 	const unsigned long addr = f->orig - !f->interrupted;
 	const struct text_range *in = jifl_text_find(functions->ranges, functions->n, addr);
 	const struct jifl_target *target = in ? jifl_target_starting(in->start) : NULL;
+	struct jifl_aim *aim = target ? target->armed[functions->s->lane] : NULL;
 
-	return target ? target->armed[functions->s->lane] : NULL;
+	/* Where the stack begins nobody has called. */
+	return aim && jifl_condition_held(aim, i + 1 < n ? frames[i + 1].orig : 0) ? aim : NULL;
 }

@@ -82,7 +82,7 @@ static void jifl_insiders_of(struct jifl_insiders *in, struct task_struct *task)
 	walked = jifl_adopt_walk(task, words, in->frames, &n);
 	jifl_compat_hide_returns(task, words.begin, words.end);
 	for (i = 0; walked && i < n; i++) {
-		const struct jifl_aim *aim = jifl_adopt_aim(in->functions, &in->frames[i]);
+		const struct jifl_aim *aim = jifl_adopt_aim(in->functions, in->frames, n, i);
 
 		if (aim && in->frames[i].orig > aim->target->address)
 			in->s->tool->insider(in->s, task, aim->index);

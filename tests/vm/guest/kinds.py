@@ -8,13 +8,15 @@ usage: kinds.py CALLS32
 CALLS32 is the program calls32.
 """
 
+import contextlib
 import fcntl
 import re
 import socket
 import struct
 from pathlib import Path
 
-from lib import Device, check, figure, interrupt, main, module_file, report, run, same, session
+from lib import (Device, background, check, figure, interrupt, main, module_file, report, run, same, session,
+                 wait_for)
 
 N = 300
 
@@ -294,6 +296,35 @@ def put_off():
              {name: (want, 0)} if want else {})
 
 
+def inside(function):
+    """How many tasks have the function on their stacks."""
+    stacks = []
+    for path in Path("/proc").glob("[0-9]*/task/[0-9]*/stack"):
+        with contextlib.suppress(OSError):
+            stacks.append(path.read_text())
+    return sum(f" {function}+" in stack for stack in stacks)
+
+
+def put_off_before():
+    """Of two calls that are going on when a session starts, the work item's is taken over."""
+    for word, want in (("work:contexts_stroll", 1), ("fn:contexts_stroll", 2)):
+        FILE.write_text("reset 10")
+        process = background("sh", "-c", f"echo stroll {FIRE} > {FILE}")
+        wait_for("both calls", lambda: inside("contexts_stroll") == 2)
+        owner = session("insn", word, "-f", "json")
+        process.communicate()
+        same(f"{word}: the calls end", process.returncode, 0)
+        out, err = interrupt(owner)
+        same(f"{word}: exit status", owner.returncode, 0)
+        data = report(out)
+        same(f"{word}: adopted, and left alone", (data["adoption"]["tasks"], data["adoption"]["left"]), (want, {}))
+        same(f"{word}: its rows", [(row["calls"], row["missed"], row["adopted"]) for row in data["targets"]],
+             [(0, 0, want)])
+        check(f"{word}: what they executed is counted", data["targets"][0]["adopted_sum"] > 1000, data["targets"])
+        check(f"{word}: the calls have the right results",
+              re.search(r"^stroll (.*)", FILE.read_text(), re.M)[1].split()[-1] == "0", FILE.read_text())
+
+
 def refusals():
     """Each in one line, with what may be meant."""
     for word, hint in (("sys32:raed", "the nearest are sys32:read"), ("softirq:NETRX", "softirq:NET_RX"),
@@ -315,6 +346,7 @@ def run_all(program):
     conditions(functions)
     bad_conditions(functions)
     put_off()
+    put_off_before()
     refusals()
 
 

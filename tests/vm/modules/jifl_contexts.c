@@ -143,6 +143,25 @@ static int run_work(struct context *context, unsigned int n)
 	return 0;
 }
 
+/* Takes some seconds. */
+static KNOWN void contexts_stroll(struct work_struct *item)
+{
+	if (contexts_steps(SEED) != worked(SEED))
+		atomic_long_inc(&running->wrong);
+	atomic_long_inc(&running->calls[TASK]);
+}
+
+static DECLARE_WORK(stroll, contexts_stroll);
+
+/* As a work item and by the task itself, at the same time. */
+static int run_stroll(struct context *context, unsigned int n)
+{
+	schedule_work(&stroll);
+	contexts_stroll(&stroll);
+	flush_work(&stroll);
+	return 0;
+}
+
 static void timer_function(struct timer_list *timer)
 {
 	if (fire())
@@ -285,6 +304,7 @@ static struct context contexts[] = {
 	{ "tail", run_tail },
 	{ "sleep", run_sleep },
 	{ "steps", run_steps },
+	{ "stroll", run_stroll },
 	{ "slot", run_slot },
 	{ "leave", run_leave },
 	BARE_CONTEXTS,
