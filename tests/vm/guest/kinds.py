@@ -15,6 +15,7 @@ import socket
 import struct
 from pathlib import Path
 
+from kcore import kernel_memory
 from lib import (Device, background, check, figure, interrupt, main, module_file, report, run, same, session,
                  wait_for)
 
@@ -42,26 +43,13 @@ def listed(kind):
     return {row[0]: row[2] for row in rows}
 
 
-def memory(address, size):
-    """Bytes of the kernel's memory."""
-    with open("/proc/kcore", "rb") as core:
-        head = core.read(1 << 16)
-        table, entries = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)[0]
-        for index in range(entries):
-            kind, _, offset, start, _, length = struct.unpack_from("<IIQQQQ", head, table + 56 * index)
-            if kind == 1 and start <= address and address + size <= start + length:
-                core.seek(offset + address - start)
-                return core.read(size)
-    raise ValueError(f"no memory at {address:#x}")
-
-
 def branches(name):
     """Where direct calls and jumps of a function may go. Other bytes may look like one."""
     symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
     starts = {words[2]: int(words[0], 16) for words in symbols if len(words) == 3 and words[1] in "tTwW"}
     start = starts[name]
     end = min(address for address in starts.values() if address > start)
-    code = memory(start, end - start)
+    code = kernel_memory([(start, end - start)])[0]
     found = set()
     for at in range(len(code) - 6):
         for opcode in (0xE8, 0xE9):

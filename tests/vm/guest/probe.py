@@ -11,13 +11,13 @@ import errno
 import json
 import os
 import re
-import struct
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 from contexts import CALLS_ON, CONTEXTS, DEPTH, FILE, MODULE, N, call, calls, end_callers
+from kcore import kernel_memory
 from lib import SLOWNESS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session
 from lib import status, wait_for
 
@@ -663,17 +663,9 @@ def census(graphs):
 
 def texts(graphs):
     """The bytes of all functions of the graphs, as /proc/kcore has them."""
-    found = {}
-    with open("/proc/kcore", "rb") as core:
-        start, entries = struct.unpack_from("<32xQ16xH", core.read(64))
-        core.seek(start)
-        parts = [struct.unpack("<8xQQ8xQ16x", core.read(56)) for _ in range(entries)]
-        for block in (block for one in graphs.all.values() for block in one["blocks"]):
-            address = int(block["address"], 16)
-            offset, = (offset + address - virtual for offset, virtual, size in parts if virtual <= address < virtual + size)
-            core.seek(offset)
-            found[block["address"]] = core.read(block["bytes"]).hex()
-    return found
+    blocks = [block for one in graphs.all.values() for block in one["blocks"]]
+    found = kernel_memory([(int(block["address"], 16), block["bytes"]) for block in blocks])
+    return {block["address"]: code.hex() for block, code in zip(blocks, found)}
 
 
 def probes(rounds="1"):

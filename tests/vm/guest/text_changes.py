@@ -24,6 +24,7 @@ import struct
 import time
 from pathlib import Path
 
+from kcore import kernel_memory
 from lib import (SLOWNESS, Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run, same,
                  session, state_of, status, wait_for)
 
@@ -578,17 +579,8 @@ def refusal(owner):
 
 
 def kernel_bytes(address, size):
-    """Bytes of the kernel's text, from /proc/kcore."""
-    with open("/proc/kcore", "rb") as core:
-        header = core.read(64)
-        start, entries = struct.unpack_from("<32xQ16xH", header)
-        for n in range(entries):
-            core.seek(start + 56 * n)
-            offset, virtual, length = struct.unpack("<8xQQ8xQ16x", core.read(56))
-            if virtual <= address < virtual + length:
-                core.seek(offset + address - virtual)
-                return core.read(size)
-    raise RuntimeError("not in /proc/kcore")
+    """Bytes of the kernel's text."""
+    return kernel_memory([(address, size)])[0]
 
 
 def symbols(*names):
