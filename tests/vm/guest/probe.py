@@ -26,6 +26,8 @@ SWITCH = Path("/sys/kernel/debug/kprobes/enabled")
 # Sessions with more places have breakpoints of the module's own.
 OWN = Path("/sys/module/jifl/parameters/own_breakpoints")
 JUMPS = Path("/sys/module/jifl/parameters/jumps")
+# Of MODULE: a static key of contexts_held.
+KEY = Path("/sys/module/jifl_contexts/parameters/key")
 # A module with a function of the name contexts_work, which has a cold part.
 NAMESAKE = Path(MODULE).with_name("jifl_figures.ko")
 # The functions of MODULE.
@@ -555,13 +557,41 @@ def refusals(graphs):
         check(f"{words} is refused", good and end.stderr.count("\n") == 1 and all(hint in end.stderr for hint in hints), end)
 
 
-def kernels_own(graphs):
-    """The first static key of kfree, as `+0x10`."""
-    graph = graphs.all["kfree"]
+def key_of(graphs, function):
+    """The first static key of a function, as `+0x10`."""
+    graph = graphs.all[function]
     keys = [graph["blocks"][edge["from"]] for edge in graph["edges"] if edge["kind"] == "key"]
     places = [block["instructions"][-1]["place"] for block in keys]
-    check("kfree has a static key", places, graph["edges"])
+    check(f"{function} has a static key", places, graph["edges"])
     return sorted((place for place in places if place.startswith("+")), key=lambda place: int(place, 16))[0]
+
+
+def warning_of(graphs):
+    warnings = [place for place, text in graphs.instructions(WARNING) if text.startswith("ud2")]
+    check("the function has a warning", warnings, graphs.all[WARNING])
+    return warnings[0]
+
+
+def kernels_own(graphs):
+    """A static key is counted by what leads there, whichever way it is."""
+    key = f"fn:contexts_held{key_of(graphs, 'contexts_held')}"
+    # Each round of the loop executes both.
+    branch = f"fn:contexts_held{graphs.branches('contexts_held')[-1]}"
+    end = run("jifl", "probe", key, "--list", "-f", "json")
+    same("a static key: what leads there", [len(one.get("leads", [])) for one in json.loads(end.stdout)["list"]], [1])
+    owner = probe(key, branch)
+    for switched in ("1", "0"):
+        Path(FILE).write_text("cut 10")
+        KEY.write_text(switched)
+    Path(FILE).write_text("cut 10")
+    hits, caught = ended(owner, "the kernel's own")
+    check("a static key: it was executed", hits[branch] >= 30, hits)
+    same("a static key: as often as the loop's branch", hits[key], hits[branch])
+    # A call leads to the warning. A program sees registers, which are others before.
+    for words in ([f"fn:{WARNING}{warning_of(graphs)}"], [key, "--by", "cpu"]):
+        end = run("jifl", "probe", *words, "--for", "1s")
+        check(f"{words} is refused", end.returncode == 1 and f"+{words[0].partition('+')[2]} cannot be probed" in end.stderr
+              and "the kernel allows no breakpoint there" in end.stderr and end.stderr.count("\n") == 1, end)
 
 
 def refused_at_last(graphs, loop):
@@ -569,10 +599,8 @@ def refused_at_last(graphs, loop):
 
     The module knows the kernel's static keys, and asks about warnings with each breakpoint.
     """
-    warnings = [place for place, text in graphs.instructions(WARNING) if text.startswith("ud2")]
-    check("the function has a warning", warnings, graphs.all[WARNING])
-    for what, place in (("a static key", f"fn:kfree{kernels_own(graphs)}"), ("a warning", f"fn:{WARNING}{warnings[0]}")):
-        end = run("jifl", "probe", f"fn:contexts_work{loop}", "fn:contexts_work", place, "--for", "1s")
+    for what, place in (("a static key", f"fn:kfree{key_of(graphs, 'kfree')}"), ("a warning", f"fn:{WARNING}{warning_of(graphs)}")):
+        end = run("jifl", "probe", f"fn:contexts_work{loop}", "fn:contexts_work", place, "--by", "cpu", "--for", "1s")
         check(f"{what} is refused", end.returncode == 1 and "the kernel allows no breakpoint there" in end.stderr
               and end.stderr.count("\n") == 1 and place in end.stderr, end)
 
@@ -632,7 +660,7 @@ def come_and_go(rounds, graphs):
 
 # How each instruction can be probed, by the functions for which all are the same.
 WHOLE = {"contexts_bare": "by_jump", "contexts_looped": "by_breakpoint", "exc_int3": "forbidden", "__schedule": "refused"}
-WAYS = ["by_door", "by_counter", "by_jump", "kernels_own", "by_breakpoint", "forbidden", "refused"]
+WAYS = ["by_door", "by_counter", "by_jump", "by_leads", "kernels_own", "by_breakpoint", "forbidden", "refused"]
 
 
 def census(graphs):
@@ -651,7 +679,9 @@ def census(graphs):
     (why, refused), = rows[CALLED]["refused_by"].items()
     same(f"census, {CALLED}: all but the entry", (rows[CALLED]["by_door"] + refused, "JIFL itself calls" in why),
          (rows[CALLED]["instructions"], True))
-    check("census: the kernel's own", rows["kfree"]["kernels_own"] >= 1 and rows[WARNING]["kernels_own"] >= 1, rows["kfree"])
+    check("census: the kernel's own", all(sum(rows[name][way] for way in ("by_leads", "kernels_own")) >= 1
+                                          for name in ("kfree", WARNING)), rows["kfree"])
+    check("census: a static key by what leads there", rows["contexts_held"]["by_leads"] >= 1, rows["contexts_held"])
     for function in ("contexts_work", "do_getpgid", "kfree"):
         end = run("jifl", "probe", "--list", f"fn:{function} insn", "-f", "json")
         mine = {place for place, _ in graphs.instructions(function)}
@@ -686,6 +716,7 @@ def probes(rounds="1"):
     of_another_module()
     other_forms(graphs)
     refusals(graphs)
+    kernels_own(graphs)
     idle_tasks(graphs)
     killed(graphs)
     census(graphs)

@@ -27,12 +27,14 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from kcore import kernel_memory
 from lib import Device, check, run
 
 PROFILE, PROBE = Device.PROFILE, Device.PROBE
 TGID, CHILDREN = 1 << 1, 1 << 4
 SYSTEM_CALLS = range(335)
 HITS = struct.Struct("<QQIIQQQ")
+SIDES = {"": 0, "taken": 1, "not-taken": 2}
 
 
 # --- the load ---------------------------------------------------------------------------------
@@ -562,6 +564,38 @@ def instructions(starts):
     return found
 
 
+# Entries of the kernel's tables of static keys and static calls (include/linux/jump_label.h,
+# static_call_types.h): their sizes, between these symbols. Each begins with where its code is,
+# relative to itself.
+PATCHED = ((16, "__start___jump_table", "__stop___jump_table"), (8, "__start_static_call_sites", "__stop_static_call_sites"))
+
+
+def patched():
+    """Addresses of the core's static keys and static calls."""
+    symbols = {name: int(at, 16) for at, name in re.findall(r"^(\w+) . (\S+)$", Path("/proc/kallsyms").read_text(), re.M)}
+    found = []
+    for size, begin, end in PATCHED:
+        start = symbols[begin]
+        table, = kernel_memory([(start, symbols[end] - start)])
+        found += [start + at + struct.unpack_from("<i", table, at)[0] for at in range(0, len(table), size)]
+    return sorted(found)
+
+
+def led(starts, names):
+    """By function: static keys and static calls, and what leads to each: addresses, and SPLICE_*."""
+    some = [at for at in patched() if names.start(at) in starts]
+    if not some:
+        return {}
+    end = run("jifl", "probe", *(f"{at:#x}" for at in some), "--list", "--yes", "-f", "json")
+    check("what leads to static keys is listed", end.returncode == 0, end.stderr[-1500:])
+    found = defaultdict(dict)
+    for one in json.loads(end.stdout)["list"]:
+        leads = [lead.partition(":") for lead in one.get("leads", [])]
+        if leads:
+            found[int(one["function"], 16)][int(one["address"], 16)] = [(int(at, 16), SIDES[side]) for at, _, side in leads]
+    return found
+
+
 # --- sessions ---------------------------------------------------------------------------------
 
 
@@ -575,11 +609,18 @@ def hits(device, number):
 
 
 def start_places(device, of):
-    """Starts the session of all places; takes out what the module refuses. The places, in order."""
+    """Starts the session of all places; takes out what the module refuses. The places, in order.
+
+    A place is an address, or an address and a side of the branch there.
+    """
+    def whole(place):
+        return place if isinstance(place, tuple) else (place, 0)
+
     targets = list(of)
     while True:
-        places = sorted((address, index) for index, start in enumerate(targets) for address in of[start])
-        splices = [Device.splice(address, index) for address, index in places]
+        places = [(place, index) for index, start in enumerate(targets) for place in of[start]]
+        places.sort(key=lambda one: whole(one[0]))
+        splices = [Device.splice(whole(place)[0], index, whole(place)[1]) for place, index in places]
         try:
             device.start_of(PROBE, [Device.target(0, Device.FUNCTION, Device.ONLY, start) for start in targets], splices=splices)
             return [(address, targets[index]) for address, index in places]

@@ -35,7 +35,7 @@ from collections import Counter
 from pathlib import Path
 
 from lib import Device, add, check, complaints, figure, main, same
-from reached import OWN, PARTS, PROFILE, Load, Names, hits, instructions, reached, start_places, system_calls
+from reached import OWN, PARTS, PROFILE, Load, Names, hits, instructions, led, reached, start_places, system_calls
 
 # Instructions that have a counter at a time, by what their breakpoints are: the module's own, or
 # kprobes, which take much longer.
@@ -53,8 +53,13 @@ class Sums(Counter):
     """What was compared."""
 
 
-def compare(name, of, turn, native, has_door, sums, jumps):
-    """A counter at each of these instructions while the load runs, beside a counter of blocks."""
+def compare(name, of, turn, native, has_door, sums, jumps, leads):
+    """A counter at each of these instructions while the load runs, beside a counter of blocks.
+
+    leads: by function, instructions of the kernel's own, and the places that count for them.
+    """
+    for start, some in leads.items():
+        of = {**of, start: [*of[start], *sorted({lead for all_of in some.values() for lead in all_of if lead[1]})]}
     with Device() as places_of, Device() as blocks_of:
         begun = time.monotonic()
         places = start_places(places_of, of)
@@ -82,7 +87,7 @@ def compare(name, of, turn, native, has_door, sums, jumps):
     same(f"{name}: each block has a counter", refused, 0)
     sums["ms to arm"] += round((armed - begun) * 1000)
     sums["ms to end"] += round((stopped - stopping) * 1000)
-    judge(name, places, reads, counts, stats, sums, jumps)
+    judge(name, places, reads, counts, stats, sums, jumps, leads)
 
 
 def executed(counts, addresses):
@@ -101,16 +106,21 @@ def executed(counts, addresses):
     return found
 
 
-def judge(name, places, reads, counts, stats, sums, jumps):
-    known = executed(counts, [address for address, _ in places])
+def judge(name, places, reads, counts, stats, sums, jumps, leads):
+    known = executed(counts, sorted({place for place, _ in places if isinstance(place, int)} |
+                                    {address for some in leads.values() for address in some}))
     before, first, last, after = reads
     losing = {start for start, stat in stats.items() if stat[2]}
     losing |= {start for (_, start), early, late in zip(places, before[1], after[1]) if late != early}
     if not stats and (jumps or after[3] != before[3]):
         losing = {start for _, start in places}
     wrong = []
+    found = {}
     for index, (address, start) in enumerate(places):
         inner, outer = last[0][index] - first[0][index], after[0][index] - before[0][index]
+        found[address] = (inner, outer)
+        if isinstance(address, tuple):
+            continue
         sums["instructions"] += 1
         sums["executed"] += inner > 0
         sums["exact"] += inner == outer and start not in losing
@@ -119,6 +129,19 @@ def judge(name, places, reads, counts, stats, sums, jumps):
         if not low <= known[address] <= outer:
             wrong.append((hex(address), hex(address - start), NAMES.names.get(start), known[address], inner, outer,
                           start in losing))
+    for start, some in leads.items():
+        for address, ways in some.items():
+            ways = [found.get(at if not side else (at, side)) for at, side in ways]
+            # The module refuses some, as it refuses others.
+            if None in ways:
+                continue
+            inner, outer = (sum(ends) for ends in zip(*ways))
+            sums["kernel's own"] += 1
+            sums["kernel's own, executed"] += inner > 0
+            sums["kernel's own, exact and executed"] += 0 < inner == outer and start not in losing
+            if not (0 if start in losing else inner) <= known[address] <= outer:
+                wrong.append((hex(address), hex(address - start), NAMES.names.get(start), known[address], inner, outer,
+                              start in losing))
     sums["functions"] += len({start for _, start in places})
     sums["functions executed"] += len({start for index, (_, start) in enumerate(places) if last[0][index] > first[0][index]})
     sums["functions with missed calls"] += sum(stat[2] > 0 for stat in stats.values())
@@ -203,7 +226,9 @@ def sweep(seed, piece, pieces, seconds, number):
         JUMPS.write_text("Y" if jumps else "N")
         ways_in = "doors" if has_door else "jumps" if jumps else "no door"
         name = f"seed {seed}, piece {piece} of {pieces}, batch {batches}, {part}, {'own breakpoints' if own else 'kprobes'}, {ways_in}"
-        compare(name, chosen, lambda: load.turn(part), functions.natives[part], has_door, sums[has_door], jumps)
+        # To find what leads somewhere all of the kernel is looked at.
+        leads = led(chosen, NAMES) if has_door and own else {}
+        compare(name, chosen, lambda: load.turn(part), functions.natives[part], has_door, sums[has_door], jumps, leads)
     figure("functions that the load reaches, of the piece", f"{functions.number[True]} with a door, {functions.number[False]} without")
     for has_door, one in sums.items():
         figure(f"swept, {'with' if has_door else 'without'} a door", dict(one))

@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 
-use iced_x86::{FlowControl, Instruction, Mnemonic};
+use iced_x86::{FlowControl, Instruction};
 use jifl_code::depth::instructions;
 use jifl_code::flow::{self, Target};
-use jifl_code::graph::{Call, CallKind, Edge, EdgeKind};
+use jifl_code::graph::{Call, CallKind, Edge, EdgeKind, Graph};
 use jifl_code::image::{Image, NAME};
 use jifl_code::program::{Function, Program};
 use jifl_sys::abi::{REFUSALS, REFUSED_OWN};
 use serde::Serialize;
 
+use super::leads::{is_kernels, leads};
 use super::optprobe::Optprobes;
 use super::refused;
 use crate::base::exit::Failure;
@@ -30,10 +31,12 @@ enum Way {
     Door,
     /// A counter in copies, and a breakpoint in the text.
     Counter,
-    /// The kernel changes the instruction itself, or it is a warning's.
-    Kernels,
     /// The same; the function has no place for tracers, but room for a jump at its beginning.
     Jump,
+    /// The kernel changes the instruction itself, or it is a warning's. What leads there is counted.
+    Leads,
+    /// The kernel's, too, and not all that leads there can be counted.
+    Kernels,
     /// A breakpoint in the text, which each call meets: the function has no door.
     Breakpoint,
     /// noinstr and entry text, and the kernel's list of functions that have no kprobes.
@@ -53,6 +56,7 @@ pub struct Row {
     by_door: u64,
     by_counter: u64,
     by_jump: u64,
+    by_leads: u64,
     kernels_own: u64,
     by_breakpoint: u64,
     forbidden: u64,
@@ -138,6 +142,7 @@ fn can_move(image: &Image, one: &Instruction) -> bool {
 /// What the ways of a function's instructions depend on.
 struct Ways<'a> {
     image: &'a Image,
+    graph: &'a Graph,
     door: Range<u64>,
     /// Without a door: a jump fits over the first instructions.
     has_room: bool,
@@ -150,12 +155,13 @@ struct Ways<'a> {
 }
 
 impl Ways<'_> {
-    fn of<'a>(program: &'a Program, function: &Function, listed: &[Range<u64>]) -> Ways<'a> {
+    fn of<'a>(program: &'a Program, function: &'a Function, listed: &[Range<u64>]) -> Ways<'a> {
         let door = door(program, function);
         let name = program.name(function);
         let entry = function.unit.entry();
         Ways {
             image: &program.image,
+            graph: &function.graph,
             has_room: door.is_empty() && has_room(program, function),
             door,
             is_listed: listed.iter().any(|range| range.contains(&entry)),
@@ -170,15 +176,7 @@ impl Ways<'_> {
     /// May a kprobe stand there, and not at the call of the tracer?
     fn takes_kprobes(&self, one: &Instruction) -> bool {
         let is_forbidden = self.is_listed || self.image.is_untouchable(one.ip());
-        !is_forbidden && !self.door.contains(&one.ip()) && !self.is_kernels(one)
-    }
-
-    /// Does the kernel change the instruction, or is it a warning's?
-    fn is_kernels(&self, one: &Instruction) -> bool {
-        let (at, tables) = (one.ip(), &self.image.tables);
-        tables.keys.binary_search_by_key(&at, |(at, _)| *at).is_ok()
-            || tables.static_calls.binary_search(&at).is_ok()
-            || one.mnemonic() == Mnemonic::Ud2
+        !is_forbidden && !self.door.contains(&one.ip()) && !is_kernels(self.image, one)
     }
 
     fn way(&self, one: &Instruction) -> Way {
@@ -194,11 +192,15 @@ impl Ways<'_> {
         if let Some(why) = self.inside {
             return Way::Refused(why);
         }
-        match self.is_kernels(one) {
-            true => Way::Kernels,
-            false if self.door.is_empty() && self.has_room => Way::Jump,
-            false if self.door.is_empty() => Way::Breakpoint,
-            false => Way::Counter,
+        let is_kernels = is_kernels(self.image, one);
+        if is_kernels && leads(self.image, self.graph, one.ip()).is_none() {
+            return Way::Kernels;
+        }
+        match (self.door.is_empty(), self.has_room) {
+            (true, false) => Way::Breakpoint,
+            _ if is_kernels => Way::Leads,
+            (true, true) => Way::Jump,
+            (false, _) => Way::Counter,
         }
     }
 }
@@ -226,6 +228,7 @@ impl Row {
             Way::Door => &mut self.by_door,
             Way::Counter => &mut self.by_counter,
             Way::Jump => &mut self.by_jump,
+            Way::Leads => &mut self.by_leads,
             Way::Kernels => &mut self.kernels_own,
             Way::Breakpoint => &mut self.by_breakpoint,
             Way::Forbidden => &mut self.forbidden,
@@ -248,13 +251,14 @@ impl Row {
     }
 
     /// In the order in which they are shown.
-    fn figures(&self) -> [u64; 9] {
+    fn figures(&self) -> [u64; 10] {
         [
             self.functions,
             self.instructions,
             self.by_door,
             self.by_counter,
             self.by_jump,
+            self.by_leads,
             self.kernels_own,
             self.by_breakpoint,
             self.forbidden,
@@ -268,6 +272,7 @@ impl Row {
         self.by_door += other.by_door;
         self.by_counter += other.by_counter;
         self.by_jump += other.by_jump;
+        self.by_leads += other.by_leads;
         self.kernels_own += other.kernels_own;
         self.by_breakpoint += other.by_breakpoint;
         self.forbidden += other.forbidden;
@@ -359,6 +364,7 @@ impl Census {
             "DOOR",
             "COUNTER",
             "JUMP",
+            "LEADS",
             "KERNEL'S",
             "BREAKPOINT",
             "FORBIDDEN",
@@ -368,7 +374,7 @@ impl Census {
         ];
         let mut lines = vec![titles.map(str::to_owned).to_vec()];
         for row in &self.census {
-            let can = row.by_door + row.by_counter + row.by_jump + row.by_breakpoint;
+            let can = row.by_door + row.by_counter + row.by_jump + row.by_leads + row.by_breakpoint;
             let name = match (&row.function, row.module.as_str()) {
                 (None, module) => module.to_owned(),
                 (Some(function), NAME) => function.clone(),
@@ -414,7 +420,7 @@ mod tests {
         image.tables.untouchable.push(0x1014..0x1016);
         let program = Program::of(image);
         let row = &census(&program, &[], false, None).unwrap().census[0];
-        assert_eq!(row.figures(), [3, 9, 2, 1, 0, 2, 2, 2, 0]);
+        assert_eq!(row.figures(), [3, 9, 2, 1, 0, 2, 0, 2, 2, 0]);
         // Where the endbr64 is not needed the kernel has put a nop.
         let sealed = vec![0x66, 0x0f, 0x1f, 0x00, 0x0f, 0x1f, 0x44, 0, 0, 0xc3];
         let program = Program::of(Image::of_text(0x1000, sealed, &[(0x1000, "f")]));
@@ -458,7 +464,7 @@ mod tests {
         let census = census(&program, &[], false, Some(&listed)).unwrap();
         let row = &census.census[0];
         // Of the second the door counts, and the other three are refused.
-        assert_eq!(row.figures(), [4, 16, 2, 3, 0, 0, 0, 4, 7]);
+        assert_eq!(row.figures(), [4, 16, 2, 3, 0, 0, 0, 0, 4, 7]);
         let reasons: Vec<u64> = row.refused_by.values().copied().collect();
         assert_eq!(reasons, [3, 4]);
         // The kernel has a jump at the first of the two, but not in the function that it lists.

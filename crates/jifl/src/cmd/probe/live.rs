@@ -87,7 +87,7 @@ impl<'a, D: Door> Live<'a, D> {
             state: Mutex::new(State {
                 sink,
                 times: None,
-                last: vec![Hits::default(); places.splices.len()],
+                last: vec![Hits::default(); places.splices.len() + places.derived.len()],
                 titled: false,
                 is_last: false,
                 failure: None,
@@ -145,6 +145,7 @@ impl<D: Door> Counted<'_, D> {
     /// `always`: also if nothing has been counted.
     fn write(&self, state: &mut State, until: Duration, always: bool) -> Result<(), Failure> {
         let (hits, _) = table::read::<Hits>(self.door, "reading the counts")?;
+        let hits = self.places.with_derived(hits);
         let since = differences(&hits, &state.last);
         state.last = hits;
         if !always && since.iter().all(|one| one.hits + one.caught == 0) {

@@ -8,6 +8,7 @@ pub mod code;
 pub mod failures;
 pub mod groups;
 mod kprobe;
+mod leads;
 mod live;
 mod optprobe;
 pub mod place;
@@ -19,14 +20,16 @@ pub mod word;
 pub mod writer;
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use jifl_code::program::Program;
-use jifl_sys::abi::{FLAG_ADOPT, Kind, SPLICE_OWNED};
+use jifl_sys::abi::{
+    FLAG_ADOPT, Kind, SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_OWNED, SPLICE_TAKEN, Splice,
+};
 use serde::Serialize;
 
 use self::code::Parts;
@@ -196,6 +199,9 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let calls = Table::all();
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
     note_left_out(&settle(&mut session, &mut places, &words)?);
+    if !manner.programs {
+        derive(&mut session, &mut places)?;
+    }
     if args.list {
         return list(args, &places, &session.targets, sink);
     }
@@ -251,6 +257,9 @@ struct Listed<'a> {
     address: String,
     /// Where its function begins.
     function: String,
+    /// What is counted for it, if it is the kernel's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    leads: Vec<String>,
 }
 
 /// All places.
@@ -267,26 +276,50 @@ fn list(
     targets: &[Target],
     mut sink: Sink,
 ) -> Result<u8, Failure> {
-    let function = |at: u32| targets[at as usize].function();
+    let function = |at: u32| {
+        let begin = targets[at as usize].function().map_or(0, |one| one.address);
+        format!("{begin:#x}")
+    };
+    // Without those that no word means, which lead to some that words mean.
     let all = places.names.iter().zip(&places.splices);
+    let own = all.filter(|(name, _)| !name.is_empty());
+    let own = own.map(|(name, splice)| Listed {
+        place: name,
+        address: format!("{:#x}", splice.address),
+        function: function(splice.target),
+        leads: Vec::new(),
+    });
+    let side = |splice: &Splice| match splice.where_ {
+        SPLICE_TAKEN => ":taken",
+        SPLICE_NOT_TAKEN => ":not-taken",
+        _ => "",
+    };
+    let lead = |at: &usize| {
+        let splice = &places.splices[*at];
+        format!("{:#x}{}", splice.address, side(splice))
+    };
+    let derived = places.names[places.splices.len()..].iter();
+    let derived = derived.zip(&places.derived).map(|(name, one)| Listed {
+        place: name,
+        address: format!("{:#x}", one.address),
+        function: function(one.target),
+        leads: one.leads.iter().map(lead).collect(),
+    });
     let list = List {
         command: "probe",
-        list: all
-            .map(|(name, splice)| Listed {
-                place: name,
-                address: format!("{:#x}", splice.address),
-                function: format!(
-                    "{:#x}",
-                    function(splice.target).map_or(0, |one| one.address)
-                ),
-            })
-            .collect(),
+        list: own.chain(derived).collect(),
     };
     sink.write(&match args.format {
         Format::Text => list
             .list
             .iter()
-            .map(|one| format!("{}  {}\n", one.address, one.place))
+            .map(|one| {
+                let leads = match one.leads.is_empty() {
+                    true => String::new(),
+                    false => format!(", by {}", one.leads.join(" and ")),
+                };
+                format!("{}  {}{leads}\n", one.address, one.place)
+            })
             .collect(),
         _ => json(&list),
     })?;
@@ -331,6 +364,7 @@ fn observe(
     };
     let sheet = |outcome: &Outcome, recorded| {
         let (hits, rest) = table::read(&door, "reading the counts")?;
+        let hits = places.with_derived(hits);
         let mut sheet = Sheet::of(words, places, &hits, rest, outcome.report.duration_ns);
         sheet.groups = Groups::read(&door, told)?;
         sheet.records = recorded;
@@ -527,6 +561,38 @@ pub fn settle(
     Ok(text)
 }
 
+/// Has instructions that words name, and that the kernel keeps to itself, counted by what leads
+/// there (leads.rs). The others stay as they are: the session is refused with the reason.
+///
+/// # Errors
+/// The kernel's code cannot be read.
+fn derive(session: &mut Session, places: &mut Places) -> Result<(), Failure> {
+    let is_suspect = |splice: &Splice| places.suspects.contains(&splice.address);
+    if !places.splices.iter().any(is_suspect) {
+        return Ok(());
+    }
+    session.splices = places.splices.clone();
+    let tried = session.tried(&device::open()?)?;
+    let refused = tried.places.iter();
+    let owned = refused.filter(|(at, (why, _))| {
+        *why == SPLICE_OWNED && places.splices[**at].where_ == SPLICE_BEFORE
+    });
+    let owned: Vec<usize> = owned.map(|(at, _)| *at).collect();
+    if owned.is_empty() {
+        return Ok(());
+    }
+    let program = Program::of(Source::of(None).open()?);
+    let leads = |at: &usize| {
+        let address = places.splices[*at].address;
+        let function = &program.functions[program.at(address)?];
+        let leads = leads::leads(&program.image, &function.graph, address)?;
+        Some((*at, leads))
+    };
+    let leads: BTreeMap<usize, Vec<(u64, u32)>> = owned.iter().filter_map(leads).collect();
+    places.derive(&leads);
+    Ok(())
+}
+
 /// Says on stderr what [`settle`] has left out.
 pub fn note_left_out(text: &str) {
     if !text.is_empty() {
@@ -614,6 +680,7 @@ pub fn find_in(
         memory,
         source: source::Source::new(LinesArgs::of(vmlinux, None), symbols),
         names: OnceCell::new(),
+        suspects: BTreeSet::new(),
     };
     place::select(words, kernel, manner)
 }

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use iced_x86::{Instruction, Mnemonic};
 use jifl_code::flow::Thunks;
 use jifl_code::running::Memory;
-use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_TAKEN, SPLICES_MAX, Splice};
+use jifl_sys::abi::{Hits, SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_TAKEN, SPLICES_MAX, Splice};
 
 use super::code::{Code, Parts};
 use super::word::{FORMS, Form, What, Word};
@@ -45,6 +46,23 @@ pub struct Places {
     pub left_out: LeftOut,
     /// Instructions that forms mean, and that the kernel keeps to itself: how many for each reason.
     pub kernels: BTreeMap<&'static str, usize>,
+    /// Instructions that words name, and that may be the kernel's own, as far as one sees: a nop, a
+    /// jump, a call, a ud2.
+    pub suspects: BTreeSet<u64>,
+    /// Instructions that are counted by what leads there. Behind `splices` in `names`, and in the
+    /// indices of `of_words`.
+    pub derived: Vec<Derived>,
+}
+
+/// An instruction of the kernel's own, whose executions are those of what leads there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Derived {
+    /// The instruction.
+    pub address: u64,
+    /// Its function: a place in the targets.
+    pub target: u32,
+    /// What leads there: indices into `splices`.
+    pub leads: Vec<usize>,
 }
 
 /// What a program at a place can name.
@@ -88,6 +106,8 @@ pub struct Kernel<'a> {
     pub source: Source<'a>,
     /// Names of functions by their addresses.
     pub names: OnceCell<HashMap<u64, Vec<&'a str>>>,
+    /// See [`Places::suspects`].
+    pub suspects: BTreeSet<u64>,
 }
 
 /// Places in one function: addresses and `SPLICE_*`.
@@ -391,6 +411,9 @@ impl Kernel<'_> {
         if side != SPLICE_BEFORE && !code.is_branch(address) && !code.has_kprobes {
             return Err(refused("no branch on a condition stands there".into()));
         }
+        if code.at(address).is_none_or(may_be_kernels) {
+            self.suspects.insert(address);
+        }
         Ok((address, side))
     }
 
@@ -489,6 +512,14 @@ fn unreadable(function: &Function) -> Failure {
         "the code of {} cannot be read from /proc/kcore: be root",
         function.name
     ))
+}
+
+/// May it be an instruction that the kernel changes itself, or that is a warning's?
+fn may_be_kernels(one: &Instruction) -> bool {
+    matches!(
+        one.mnemonic(),
+        Mnemonic::Nop | Mnemonic::Jmp | Mnemonic::Call | Mnemonic::Ud2
+    )
 }
 
 /// Why functions of a glob are left out.
@@ -639,6 +670,8 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
         of_words,
         left_out,
         kernels: BTreeMap::new(),
+        suspects: kernel.suspects,
+        derived: Vec::new(),
     })
 }
 
@@ -655,6 +688,7 @@ impl Places {
     }
 
     /// Takes out the places of functions that turn out to be left out: each refused one tells.
+    /// Nothing is derived yet.
     pub fn keep(&mut self, keeps: impl Fn(&Splice) -> bool) {
         let kept: Vec<bool> = self.splices.iter().map(keeps).collect();
         // For each place how many before it are kept.
@@ -675,6 +709,76 @@ impl Places {
         self.names.retain(|_| at.next().copied().unwrap_or(true));
         let mut at = kept.iter();
         self.spots.retain(|_| at.next().copied().unwrap_or(true));
+    }
+
+    /// Has instructions counted by what leads there, instead of by places of their own, which are
+    /// taken out. `leads`: addresses and `SPLICE_*` for each of these places, by its index.
+    pub fn derive(&mut self, leads: &BTreeMap<usize, Vec<(u64, u32)>>) {
+        let place = |splice: &Splice| (splice.address, splice.where_);
+        let is_own = |at: &usize| !leads.contains_key(at);
+        let own = (0..self.splices.len()).filter(is_own);
+        let mut named: BTreeMap<(u64, u32), (Splice, String)> = own
+            .map(|at| {
+                (
+                    place(&self.splices[at]),
+                    (self.splices[at], self.names[at].clone()),
+                )
+            })
+            .collect();
+        for (at, all) in leads {
+            let target = self.splices[*at].target;
+            for (address, where_) in all {
+                let splice = Splice {
+                    address: *address,
+                    target,
+                    where_: *where_,
+                    ..Splice::default()
+                };
+                // No word names it, so it is shown nowhere.
+                named
+                    .entry(place(&splice))
+                    .or_insert((splice, String::new()));
+            }
+        }
+        let at_of: HashMap<(u64, u32), usize> = named.keys().copied().zip(0..).collect();
+        let derived: HashMap<usize, usize> = leads.keys().copied().zip(named.len()..).collect();
+        let names = leads
+            .keys()
+            .map(|at| self.names[*at].clone())
+            .collect::<Vec<_>>();
+        let old = std::mem::take(&mut self.splices);
+        for places in &mut self.of_words {
+            let new = |at: &usize| {
+                derived
+                    .get(at)
+                    .copied()
+                    .unwrap_or_else(|| at_of[&place(&old[*at])])
+            };
+            *places = places.iter().map(new).collect();
+        }
+        self.derived = leads
+            .iter()
+            .map(|(at, all)| Derived {
+                address: old[*at].address,
+                target: old[*at].target,
+                leads: all.iter().map(|place| at_of[place]).collect(),
+            })
+            .collect();
+        (self.splices, self.names) = named.into_values().unzip();
+        self.names.extend(names);
+    }
+
+    /// The counts of all places, and behind them those of what is derived.
+    pub fn with_derived(&self, mut hits: Vec<Hits>) -> Vec<Hits> {
+        for one in &self.derived {
+            let sum = one.leads.iter().fold(Hits::default(), |sum, at| Hits {
+                hits: sum.hits + hits[*at].hits,
+                caught: sum.caught + hits[*at].caught,
+                ..Hits::default()
+            });
+            hits.push(sum);
+        }
+        hits
     }
 }
 
@@ -700,6 +804,41 @@ mod tests {
         assert_eq!(places.names, ["a", "c", "d"]);
         let kept: Vec<u64> = places.splices.iter().map(|one| one.address).collect();
         assert_eq!(kept, [1, 3, 4]);
+    }
+
+    #[test]
+    fn what_leads_to_an_instruction_counts_for_it() {
+        let splice = |address| Splice {
+            address,
+            ..Splice::default()
+        };
+        let mut places = Places {
+            splices: vec![splice(1), splice(5), splice(9)],
+            names: ["f+0x1", "f+0x5", "f+0x9"].map(str::to_owned).to_vec(),
+            of_words: vec![vec![0, 1], vec![2], vec![1]],
+            ..Places::default()
+        };
+        // To 5 leads what is before it, which has a word of its own, and a branch.
+        let leads = [(1, vec![(1, SPLICE_BEFORE), (7, SPLICE_TAKEN)])];
+        places.derive(&leads.into_iter().collect());
+        let now: Vec<_> = places
+            .splices
+            .iter()
+            .map(|one| (one.address, one.where_))
+            .collect();
+        assert_eq!(
+            now,
+            [(1, SPLICE_BEFORE), (7, SPLICE_TAKEN), (9, SPLICE_BEFORE)]
+        );
+        assert_eq!(places.names, ["f+0x1", "", "f+0x9", "f+0x5"]);
+        assert_eq!(places.of_words, [vec![0, 3], vec![2], vec![3]]);
+        let hits = |hits| Hits {
+            hits,
+            ..Hits::default()
+        };
+        let all = places.with_derived(vec![hits(10), hits(3), hits(8)]);
+        let all: Vec<u64> = all.iter().map(|one| one.hits).collect();
+        assert_eq!(all, [10, 3, 8, 13]);
     }
 
     #[test]
