@@ -118,6 +118,7 @@
 	X(under_ignored, "calls count that are made under something else") \
 	X(under_itself, "functions are called under themselves") \
 	X(breakpoints_copied, "the module's own breakpoints are taken for others'") \
+	X(keys_of_modules_missed, "a breakpoint is set where a module has a static key") \
 	X(places_crowded, "a block has counters of four places, and no more") \
 	X(natives_not_caught, "what comes to a probe natively is not counted") \
 	X(kprobes_hidden, "kprobes of others are not seen where a probe is") \

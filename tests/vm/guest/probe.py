@@ -579,6 +579,11 @@ def kernels_own(graphs):
     branch = f"fn:contexts_held{graphs.branches('contexts_held')[-1]}"
     end = run("jifl", "probe", key, "--list", "-f", "json")
     same("a static key: what leads there", [len(one.get("leads", [])) for one in json.loads(end.stdout)["list"]], [1])
+    OWN.write_text("0")
+    end = run("jifl", "probe", "fn:contexts_held insn", "--list", "-f", "json")
+    OWN.write_text("4294967295")
+    check("a static key: the module knows it", key[3:].replace("+", "@jifl_contexts+") not in end.stdout and "contexts_held" in end.stdout,
+          end)
     owner = probe(key, branch)
     for switched in ("1", "0"):
         Path(FILE).write_text("cut 10")

@@ -126,20 +126,63 @@ static void jifl_probe_refuse_at(struct jifl_session *s, unsigned long address)
 			s->splices[k].refused = JIFL_SPLICE_OWNED;
 }
 
+/* Those in these tables, of the kernel itself, or of a module whose text is still there. */
+static void jifl_probe_refuse_tables(struct jifl_session *s, const struct module *mod,
+				     const struct jump_entry *key, const struct jump_entry *keys_end,
+				     const struct static_call_site *call,
+				     const struct static_call_site *calls_end)
+{
+	/* What a module had for its beginning is gone, and what is there now is another's. */
+	for (; key < keys_end; key++)
+		if (!mod || within_module_core(jump_entry_code(key), mod))
+			jifl_probe_refuse_at(s, jump_entry_code(key));
+	for (; call < calls_end; call++) {
+		const unsigned long at = (unsigned long)&call->addr + call->addr;
+
+		if (!mod || within_module_core(at, mod))
+			jifl_probe_refuse_at(s, at);
+	}
+}
+
+static void jifl_probe_refuse_module(struct jifl_session *s, const struct module *mod)
+{
+	const struct static_call_site *calls = NULL;
+	const struct jump_entry *keys = NULL;
+	unsigned int nkeys = 0, ncalls = 0;
+
+#ifdef CONFIG_JUMP_LABEL
+	keys = mod->jump_entries;
+	nkeys = mod->num_jump_entries;
+#endif
+#ifdef CONFIG_HAVE_STATIC_CALL_INLINE
+	calls = mod->static_call_sites;
+	ncalls = mod->num_static_call_sites;
+#endif
+	jifl_probe_refuse_tables(s, mod, keys, keys + nkeys, calls, calls + ncalls);
+}
+
 void jifl_probe_refuse_kernels(struct jifl_session *s)
 {
-	const struct static_call_site *call;
-	const struct jump_entry *key;
+	const struct module *last = NULL;
+	struct jifl_aim *aim;
+	u32 i;
 
-	for (key = jifl_keys; key < jifl_keys_end; key++)
-		jifl_probe_refuse_at(s, jump_entry_code(key));
-	for (call = jifl_static_calls; call < jifl_static_calls_end; call++)
-		jifl_probe_refuse_at(s, (unsigned long)&call->addr + call->addr);
+	if (!jifl_keys)
+		return;
+	jifl_probe_refuse_tables(s, NULL, jifl_keys, jifl_keys_end, jifl_static_calls,
+				 jifl_static_calls_end);
+	/* A target holds its module. Functions of one mostly come one after the other. */
+	for_each_aim(aim, s, i) {
+		if (aim->target->module && aim->target->module != last &&
+		    !JIFL_HOST_PLANTED(keys_of_modules_missed))
+			jifl_probe_refuse_module(s, aim->target->module);
+		last = aim->target->module ?: last;
+	}
 }
 
 /*
- * Does a module, or the kernel where it does not name its tables, change an instruction in these
- * bytes itself? As register_kprobe asks, which looks through all tables.
+ * Where the kernel does not name its tables: is an instruction in these bytes in one of them? As
+ * register_kprobe asks, which looks through all tables, and decodes what stands at each entry.
  */
 static bool jifl_probe_is_kernels(unsigned long from, unsigned long last)
 {
@@ -166,8 +209,7 @@ static void jifl_probe_find_part(struct jifl_probe_part *part, const struct jifl
 	part->size = size;
 	part->is_targets = size && jifl_probe_is_part(aim->target, part->begin);
 	part->is_own = jifl_probe_is_own(aim->target->id);
-	part->has_kernels = size &&
-			    (!jifl_keys || !jifl_probe_same_module(part->begin, 0)) &&
+	part->has_kernels = size && !jifl_keys &&
 			    jifl_probe_is_kernels(part->begin, part->begin + size - 1);
 }
 
