@@ -83,8 +83,23 @@
 	X(unwatched_entered, "calls enter the cache where RCU does not watch") \
 	X(text_not_refused, "functions that the kernel forbids to probe are targets") \
 	X(owners_ignored, "functions are entered at sites that others have") \
+	X(sites_assumed, "functions without a site are looked for at one") \
+	X(takers_ignored, "functions are entered at sites whose calls are another tracer's") \
+	X(patches_ignored, "a live patch is taken for another tracer") \
+	X(scopes_mixed, "a function has sessions with and without what it calls") \
 	X(idle_entered, "idle tasks enter the cache") \
 	X(stoppers_entered, "threads that stop the machine enter the cache") \
+	X(door_nmi, "doors that lead straight take calls in NMIs") \
+	X(door_own, "doors that lead straight take calls of the module's own code in tasks") \
+	X(door_own_above, "doors that lead straight take those in softirqs and interrupts") \
+	X(door_stack, "doors that lead straight take calls on the dispatcher's stack") \
+	X(door_idle, "doors that lead straight take calls of idle tasks") \
+	X(door_injected, "doors that lead straight take calls of threads that inject idle time") \
+	X(door_injects, "doors remember stacks of threads that are about to inject idle time") \
+	X(door_stopper, "doors that lead straight take calls of threads that stop the machine") \
+	X(stacks_remembered, "the stack of a thread that injects idle time stays remembered") \
+	X(hooks_endless, "calls whose return has no hook enter the cache") \
+	X(level_kept, "calls whose return has no hook take the lanes of what they interrupt") \
 	X(names_not_refused, "functions that are refused by name are targets") \
 	X(nested_entered, "calls inside a call of the same session take its place") \
 	X(inside_alone, "calls inside others' calls leave those out") \

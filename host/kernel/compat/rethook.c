@@ -71,7 +71,7 @@ void jifl_compat_returns_free(struct rethook *returns)
 
 bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 value)
 {
-	struct rethook_node *node = jifl_import(rethook_try_get)(returns);
+	struct rethook_node *node = JIFL_ALLOC(jifl_import(rethook_try_get)(returns));
 	/* rethook_hook reads and writes where sp points, and nothing else of the registers. */
 	struct pt_regs regs;
 

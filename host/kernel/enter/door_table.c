@@ -120,6 +120,16 @@ static void __used jifl_doors_symbols(void)
 	SYMBOL(jifl_task_class, offsetof(struct task_struct, sched_class));
 	SYMBOL(jifl_preempt_interrupts, NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 	SYMBOL(jifl_preempt_nmi, NMI_MASK);
+#ifdef JIFL_TEST_BUILD
+	SYMBOL(jifl_planted_door_nmi, jifl_host_plant_door_nmi);
+	SYMBOL(jifl_planted_door_own, jifl_host_plant_door_own);
+	SYMBOL(jifl_planted_door_own_above, jifl_host_plant_door_own_above);
+	SYMBOL(jifl_planted_door_stack, jifl_host_plant_door_stack);
+	SYMBOL(jifl_planted_door_idle, jifl_host_plant_door_idle);
+	SYMBOL(jifl_planted_door_injected, jifl_host_plant_door_injected);
+	SYMBOL(jifl_planted_door_injects, jifl_host_plant_door_injects);
+	SYMBOL(jifl_planted_door_stopper, jifl_host_plant_door_stopper);
+#endif
 #undef SYMBOL
 }
 

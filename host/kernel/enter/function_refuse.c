@@ -161,14 +161,14 @@ static enum jifl_refusal by_site(unsigned long begin)
 	unsigned long direct;
 
 	if (!site)
-		return JIFL_REFUSED_SITE;
+		return JIFL_HOST_PLANTED(sites_assumed) ? JIFL_REFUSED_NO : JIFL_REFUSED_SITE;
 	if (JIFL_HOST_PLANTED(owners_ignored))
 		return JIFL_REFUSED_NO;
 	/* Calls go to other code, and whoever stands behind the site meets none. */
 	bar = jifl_compat_direct_bar(site);
-	if (bar == JIFL_BAR_PATCH)
+	if (bar == JIFL_BAR_PATCH && !JIFL_HOST_PLANTED(patches_ignored))
 		return JIFL_REFUSED_PATCHED;
-	direct = jifl_compat_direct_find(site);
+	direct = JIFL_HOST_PLANTED(takers_ignored) ? 0 : jifl_compat_direct_find(site);
 	return bar || (direct && direct != jifl_function_stub_address()) ? JIFL_REFUSED_TAKEN :
 									   JIFL_REFUSED_NO;
 }

@@ -15,10 +15,15 @@
  * Context of jifl_guard_check: any, preemption off.
  *
  * Doors that lead straight to a piece (door_table.c) must know the same by few instructions.
- * jifl_function_stub and jifl_jump_stub look at the count of interrupts, and compare rsp with the
- * stack that jifl_cpu.stack remembers. If no interrupt is counted and rsp is on that stack, the
- * call is of a task that neither is idle nor stops the machine, at task level, and not the module's
- * own:
+ * jifl_function_stub and jifl_jump_stub look at the count of interrupts first.
+ *
+ * If an interrupt or a softirq is counted, the task that it interrupts does not matter: what is
+ * guarded there are NMIs, which are counted, and the module's own code at these levels, which
+ * jifl_cpu.own counts. The stubs look at both. With PREEMPT_RT no door leads straight.
+ *
+ * If none is counted, they compare rsp with the stack that jifl_cpu.stack remembers. If rsp is on
+ * that stack, the call is of a task that neither is idle nor stops the machine, at task level, and
+ * not the module's own:
  *
  * 1. Only these stubs remember a stack, of a task that is not idle and does not stop the machine,
  *    when rsp is on the task's stack, no interrupt is counted, and no code of the module's runs at
@@ -70,6 +75,8 @@ bool jifl_guard_injects;		/* some thread has injected idle time */
 static void forget_stack(struct pt_regs *regs)
 {
 	WRITE_ONCE(jifl_guard_injects, true);
+	if (JIFL_HOST_PLANTED(stacks_remembered))
+		return;
 	/* Behind the flag this thread's stack is not remembered again. */
 	this_cpu_write(jifl_cpu.stack, 0);
 }

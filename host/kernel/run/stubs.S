@@ -172,25 +172,40 @@ SYM_CODE_END(jifl_entry_slow)
 	jz	.Lask_\name
 .endm
 
+/* A check that is left out: what follows, up to the label `to`, if the bug is planted (plant.h). */
+.macro JIFL_DOOR_PLANT bug, to
+#ifdef JIFL_TEST_BUILD
+	cmpl	$jifl_planted_\bug, jifl_host_plant(%rip)
+	je	\to
+#endif
+.endm
+
 /*
  * All of guard.c's checks, at interrupts' levels and where the stack is not remembered on this CPU.
  * Stands before .Lask_\name.
  */
 .macro JIFL_DOOR_CHECK name
 .Linterrupt_\name:
+	JIFL_DOOR_PLANT door_nmi, .Lbelow_nmi_\name
 	testl	$jifl_preempt_nmi, JIFL_PREEMPT_COUNT
 	jnz	.Lask_\name
+.Lbelow_nmi_\name:
+	JIFL_DOOR_PLANT door_own_above, .Lstraight_\name
 	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN_ABOVE)
 	je	.Lstraight_\name
 	jmp	.Lask_\name
 .Lcheck_\name:
+	JIFL_DOOR_PLANT door_own, .Lothers_\name
 	cmpl	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
 	jne	.Lask_\name
+.Lothers_\name:
 	movq	JIFL_CURRENT, %rax
+	JIFL_DOOR_PLANT door_stack, .Lon_stack_\name
 	movq	%rsp, %r10
 	subq	jifl_task_stack(%rax), %r10
 	cmpq	$THREAD_SIZE, %r10
 	jae	.Lask_\name
+.Lon_stack_\name:
 	testl	$jifl_flag_thread, jifl_task_flags(%rax)
 	jnz	.Lthread_\name
 .Lremember_\name:
@@ -198,13 +213,20 @@ SYM_CODE_END(jifl_entry_slow)
 	movq	%r10, PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK)
 	jmp	.Lstraight_\name
 .Lthread_\name:
+	JIFL_DOOR_PLANT door_idle, .Lbusy_\name
+	JIFL_DOOR_PLANT door_injected, .Lnot_injected_\name
 	testl	$jifl_flag_idle, jifl_task_flags(%rax)
 	jnz	.Lask_\name
+.Lnot_injected_\name:
 	cmpl	$0, jifl_task_pid(%rax)
 	je	.Lask_\name
+.Lbusy_\name:
+	JIFL_DOOR_PLANT door_stopper, .Lno_stopper_\name
 	movq	jifl_guard_stop_class(%rip), %r10
 	cmpq	%r10, jifl_task_class(%rax)
 	je	.Lask_\name
+.Lno_stopper_\name:
+	JIFL_DOOR_PLANT door_injects, .Lremember_\name
 	cmpb	$0, jifl_guard_injects(%rip)
 	jne	.Lstraight_\name
 	jmp	.Lremember_\name

@@ -65,9 +65,11 @@ bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, 
 {
 	if (!followed)
 		return true;
+	if (above && JIFL_HOST_PLANTED(level_kept))
+		jifl_levels_enter(level);
 	if (!jifl_returns_hook(slot, followed, level, above))
-		return false;
-	if (above)
+		return JIFL_HOST_PLANTED(hooks_endless);
+	if (above && !JIFL_HOST_PLANTED(level_kept))
 		jifl_levels_enter(level);
 	return true;
 }

