@@ -18,8 +18,10 @@ CONTEXTS = ("task", "preempt-off", "bh-off", "irq-off", "spinlock", "kthread", "
             "irq-work", "ipi", "nested")
 # In these a thread of the kernel calls.
 THREADS = ("kthread", "work")
-# Instructions that a call from native code costs more than without a session.
-DOOR, CALL = 16, 18
+# The kinds of doors, by what the names of their contexts begin with: the function that is called,
+# and the instructions that a call from native code costs more than without a session: with nothing
+# inserted, and counted.
+DOORS = {"": ("contexts_work", 16, 18), "bare-": ("contexts_bare", 22, 23)}
 # Calls made, by level.
 total = Counter()
 
@@ -33,48 +35,50 @@ def least(context):
     return {level: ticks for level, ticks in zip(LEVELS, ticks) if made[level]}
 
 
-def all_of_them():
+def all_of_them(door):
     """The least of each context and level."""
-    return {(context, level): ticks for context in CONTEXTS for level, ticks in least(context).items()}
+    return {(context, level): ticks for context in CONTEXTS for level, ticks in least(f"{door}{context}").items()}
 
 
-def under(what, *scope):
+def under(door, function, what, *scope):
     """The same in a session: its report about the function, and the calls made."""
-    owner = session(what, "fn:contexts_work", *scope, "-f", "json")
+    owner = session(what, f"fn:{function}", *scope, "-f", "json")
     total.clear()
-    ticks = all_of_them()
-    got = target_of(report(interrupt(owner)[0]), "contexts_work")
-    same(f"{what} {scope}: missed", got["missed_by"], {})
+    ticks = all_of_them(door)
+    got = target_of(report(interrupt(owner)[0]), function)
+    same(f"{function}: {what} {scope}: missed", got["missed_by"], {})
     return ticks, got, total.total()
 
 
-def costs():
+def costs(door, function, entered, counted):
     """A counted call is its native cost less one constant, wherever it is made."""
-    native = all_of_them()
-    same("levels", {level for _, level in native}, set(LEVELS))
-    _, got, made = under("insn")
-    same("each call is counted, and costs the same", (got["calls"], got["min"]), (made, got["max"]))
+    native = all_of_them(door)
+    same(f"{function}: levels", {level for _, level in native}, set(LEVELS))
+    _, got, made = under(door, function, "insn")
+    same(f"{function}: each call is counted, and costs the same", (got["calls"], got["min"]), (made, got["max"]))
     around = {ticks - got["min"] for ticks in native.values()}
-    check("and is less than natively by one constant", len(around) == 1, native)
-    figure("instructions of a call", got["min"])
-    figure("around it, natively: two readings of the clock, and what checks the result", around.pop())
-    for what, most in (("none", DOOR), ("call", CALL)):
-        found, got, made = under(what, "--only")
-        same(f"{what} --only: calls", got["calls"], made if what == "call" else 0)
+    check(f"{function}: and is less than natively by one constant", len(around) == 1, native)
+    figure(f"{function}: instructions of a call", got["min"])
+    figure(f"{function}: around it, natively: two readings of the clock, and what checks the result", around.pop())
+    for what, most in (("none", entered), ("call", counted)):
+        found, got, made = under(door, function, what, "--only")
+        same(f"{function}: {what} --only: calls", got["calls"], made if what == "call" else 0)
         more = {}
         for (context, level), ticks in found.items():
             where = "thread" if context in THREADS else level
             more.setdefault(where, set()).add(ticks - native[context, level])
-        same(f"{what} --only: where", set(more), {"thread", *LEVELS})
-        figure(f"{what} --only, what a call from native code costs more", more)
-        check(f"{what} --only: at most {most} instructions anywhere", all(max(found) <= most for found in more.values()), more)
+        same(f"{function}: {what} --only: where", set(more), {"thread", *LEVELS})
+        figure(f"{function}: {what} --only, what a call from native code costs more", more)
+        check(f"{function}: {what} --only: at most {most} instructions anywhere",
+              all(max(found) <= most for found in more.values()), more)
 
 
 def program():
     mark = log_mark()
     same("the module comes", run("insmod", MODULE).returncode, 0)
     Path(FILE).write_text("timed 1")
-    costs()
+    for door, (function, entered, counted) in DOORS.items():
+        costs(door, function, entered, counted)
     same("no session is left", status()["sessions"], [])
     same("the module goes", run("rmmod", "jifl_contexts").returncode, 0)
     ends_clean([], mark)

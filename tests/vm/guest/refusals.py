@@ -40,6 +40,10 @@ NAMES = {
         arch_rethook_* objpool_*""",
 }
 NAMES = {reason: names.split() for reason, names in NAMES.items()}
+# Of these some kernels have no function: other versions have, or other configurations.
+NOT_EVERYWHERE = set("""smp_text_poke* stop_cpus* __stop_cpus rcu_read_lock_any_held rcu_lockdep_current_cpu_online
+    objpool_*""".split())
+JUMPS = Path("/sys/module/jifl/parameters/jumps")
 
 
 class Kernel:
@@ -58,10 +62,11 @@ class Kernel:
         self.blacklist = {line.split("\t")[-1] for line in blacklist}
 
     def fitting(self, pattern):
-        """Names of functions with a site that a line of refuse.c is about."""
+        """Names of functions that a line of refuse.c is about: with a site, and all others."""
         plain = pattern.removesuffix("*")
-        return [name for name in self.with_site if name in self.all and ".cold" not in name and
-                (name.startswith(plain) if pattern.endswith("*") else name.split(".")[0] == plain)]
+        names = [name for name in self.all if ".cold" not in name and
+                 (name.startswith(plain) if pattern.endswith("*") else name.split(".")[0] == plain)]
+        return [name for name in names if name in self.with_site], [name for name in names if name not in self.with_site]
 
 
 def answers(addresses, kind=CALL):
@@ -77,11 +82,11 @@ def answers(addresses, kind=CALL):
         return [REASONS[number] for number in device.refused]
 
 
-def answer(address, kind=CALL):
+def answer(address, kind=CALL, scope=0):
     """What it says to one, and with which error if it may not leave it out."""
     with Device() as device:
         try:
-            device.start_of(kind, [Device.function(address)])
+            device.start_of(kind, [Device.target(0, Device.FUNCTION, scope=scope, address=address)])
             return "NO", None
         except OSError as error:
             return REASONS[device.refused[0]], error.errno
@@ -99,20 +104,29 @@ def names_have_cases():
 
 
 def refused_by_name(kernel):
-    """Each function with a site is refused, for the reason of its name or for a stronger one."""
-    absent = []
+    """Each function of these names is refused, for the reason of its name or for a stronger one.
+
+    A pattern that no function of the kernel fits refuses nothing. Which those are is known.
+    """
+    absent, without = set(), []
     for reason, patterns in NAMES.items():
         for pattern in patterns:
-            names = kernel.fitting(pattern)
-            if not names:
-                absent.append(pattern)
+            names, others = kernel.fitting(pattern)
+            if not names + others:
+                absent.add(pattern)
                 continue
-            addresses = [address for name in names for address in kernel.all[name]]
-            got = set(answers(addresses))
+            got = set(answers([address for name in names for address in kernel.all[name]])) if names else set()
             # Of several functions of a name, one may have no site. What is noinstr or switches
             # stacks is known by its text, which is looked at first.
             check(f"{pattern}: {reason}", not got - {reason, "SITE", "NOINSTR", "SCHEDULE"}, (names, got))
-    figure("names of which no function has a site here", absent)
+            got = set(answers([address for name in others for address in kernel.all[name]])) if others else set()
+            check(f"{pattern}, without a site: {reason}", not got - {reason, "NOINSTR", "SCHEDULE", "NATIVE", "UNKNOWN"},
+                  (others, got))
+            if not names:
+                without.append(pattern)
+    figure("names of which no function has a site here", without)
+    figure("names of which there is no function here", sorted(absent))
+    check("all other names are those of functions", absent <= NOT_EVERYWHERE, absent - NOT_EVERYWHERE)
 
 
 def refused_by_text(kernel):
@@ -165,6 +179,36 @@ def refused_because_of_others(kernel):
         device.start_of(CALL, [Device.function(address)])
         end = run("insmod", MODULES / "jifl_direct.ko", f"function={function}")
         check("nor can another tracer have a session's function", end.returncode != 0, end)
+
+
+def refused_without_jumps(kernel):
+    """With jumps=0 a function without a site has no door, nor has one whose site another tracer has."""
+    taken, bare = kernel.all["cmdline_proc_show"][0], kernel.all["rb_next"][0]
+    check("rb_next has no site", "rb_next" not in kernel.with_site)
+    JUMPS.write_text("0")
+    same("another tracer comes", run("insmod", MODULES / "jifl_direct.ko", "function=cmdline_proc_show").returncode, 0)
+    same("jumps=0: its function", answer(taken), ("TAKEN", EOPNOTSUPP))
+    same("jumps=0: a function without a site", answer(bare), ("SITE", EOPNOTSUPP))
+    same("jumps=0: both beside one with a site", answers([kernel.all["version_proc_show"][0], taken, bare]), ["NO", "TAKEN", "SITE"])
+    for name, words in (("cmdline_proc_show", "another tracer has its fentry site"), ("rb_next", "it has no call of the tracer")):
+        end = run("jifl", "count", "call", f"fn:{name}", "--for", "100ms")
+        check(f"jumps=0: {name} is refused in one line", end.returncode == 1 and end.stderr.count("\n") == 1 and
+              words in end.stderr, end)
+    same("it goes", run("rmmod", "jifl_direct").returncode, 0)
+    same("jumps=0: a function that has its site", answer(taken), ("NO", None))
+    JUMPS.write_text("1")
+    same("with jumps again", answer(bare), ("NO", None))
+
+
+def refused_because_of_scope(kernel):
+    """A function is entered with what it calls, or without: for all sessions at a time."""
+    for name in ("do_getpgid", "rb_next"):
+        address = kernel.all[name][0]
+        for first in (0, Device.ONLY):
+            with Device() as device:
+                device.start_of(CALL, [Device.target(0, Device.FUNCTION, scope=first, address=address)])
+                same(f"{name} in scope {first}, then in the other", answer(address, scope=Device.ONLY - first), ("SCOPE", EOPNOTSUPP))
+                same(f"{name} in scope {first}, then in the same", answer(address, scope=first), ("NO", None))
 
 
 def refused_because_of_a_livepatch(kernel):
@@ -400,6 +444,8 @@ def refusals():
     refused_by_name(kernel)
     refused_by_text(kernel)
     refused_because_of_others(kernel)
+    refused_without_jumps(kernel)
+    refused_because_of_scope(kernel)
     refused_because_of_a_livepatch(kernel)
     malformed(kernel)
     command_says_why(kernel)
