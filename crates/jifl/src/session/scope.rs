@@ -468,6 +468,11 @@ impl Scope {
         self.warm.is_some()
     }
 
+    /// Do calls count under system calls alone?
+    pub fn is_under_system_calls_alone(&self) -> bool {
+        !self.under.is_empty() && self.under.iter().all(|word| word.starts_with("sys:"))
+    }
+
     /// Does it leave out tasks?
     pub fn selects_tasks(&self) -> bool {
         self.tasks.pid.is_some()

@@ -127,6 +127,12 @@ impl CountArgs {
                  --cgroup leave all of them out: add task to --context, or use --for",
             );
         }
+        if self.scope.is_under_system_calls_alone() {
+            return refused(
+                "a call in a softirq or an interrupt is under no system call: add task to \
+                 --context, or give --under a function",
+            );
+        }
         Ok(())
     }
 
@@ -344,6 +350,14 @@ mod tests {
             ),
             ("call fn:kfree --context softirq -n sh", "no task's"),
             ("insn fn:kfree --context softirq -- ls", "no task's"),
+            (
+                "call fn:kfree --context irq --under sys:read --for 1s",
+                "under no system call",
+            ),
+            (
+                "call fn:kfree --context irq --under sys:read --under fn:fput --for 1s",
+                "",
+            ),
             ("load sys:read --context task", "--context goes with"),
             ("hist:retval sys:read --context task", "--context goes with"),
         ] {
