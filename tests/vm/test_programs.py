@@ -18,6 +18,12 @@ def test_blocks(kernel, show):
     harness.guest("programs", "block", "shell.sh", "system.py", kernel=kernel, smp=1, timeout=900, show=show)
 
 
+@pytest.mark.parametrize("kernel", harness.share(harness.KERNELS, 1))
+def test_functions(kernel, show):
+    """All functions of the kernel are targets, in all contexts."""
+    harness.guest("programs", "functions", "shell.sh", "system.py", "coreutils.sh", kernel=kernel, timeout=900, show=show)
+
+
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_poisoned(kernel, show):
     """What inserted code takes for dead is made garbage: nobody misses it."""

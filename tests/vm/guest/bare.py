@@ -13,8 +13,8 @@ import signal
 from pathlib import Path
 
 from contexts import LEVELS, MODULE, N, call, counted, target_of
-from lib import (background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session, status,
-                 wait_for)
+from lib import (all_sites_patched, background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same,
+                 session, status, wait_for)
 from probe import Hook, probe
 
 BARE = "contexts_bare"
@@ -225,10 +225,12 @@ def kernels_own():
 
 def all_at_once():
     """All functions of the kernel and of modules, in all contexts."""
-    owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
+    with all_sites_patched():
+        owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
     end = run("/usr/bin/python3", "-S", "-E", "-c", WORK)
     same("the program ends well", end.returncode, 0)
-    data = json.loads(interrupt(owner)[0])
+    with all_sites_patched():
+        data = json.loads(interrupt(owner)[0])
     figure("functions entered", data["functions"]["entered"])
     named = {row["function"]: row["calls"] for row in data["targets"]}
     check("some without a site were called", sum(named.get(name, 0) for name in KERNELS) > 1000,

@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections import namedtuple
+from contextlib import contextmanager
 from pathlib import Path
 
 RELEASE = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
@@ -220,6 +221,25 @@ def interrupt(process):
     return process.communicate(timeout=PATIENCE * SLOWNESS)
 
 
+@contextmanager
+def all_sites_patched():
+    """Around the start and the end of a session of all functions.
+
+    The kernel patches the sites of all of them in one go, and needs all processors for each few
+    hundred. On a busy host that takes longer than its watchdogs wait for, which know nothing of hosts.
+    """
+    waits = {Path("/proc/sys/kernel/watchdog_thresh"): "0",
+             Path("/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout"): "300"}
+    usual = {path: path.read_text() for path in waits}
+    for path in usual:
+        path.write_text(waits[path])
+    try:
+        yield
+    finally:
+        for path, value in usual.items():
+            path.write_text(value)
+
+
 def report(text):
     """A JSON report, with its targets by the names of the system calls and functions."""
     data = json.loads(text)
@@ -312,6 +332,7 @@ class Device:
     SYSCALL, FUNCTION = 1, 2    # kinds of targets
     OPTIONAL = 1                # a flag of functions
     ONLY = 1                    # a scope of functions
+    COMM, ADOPT = 1 << 2, 1 << 20   # a filter, a flag of sessions
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
@@ -371,8 +392,8 @@ class Device:
         self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
 
     def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=(), under=(),
-                 splices=(), programs=(), bpf=-1, strings=b"", ring=0):
-        """Starts a session with this list; number: as many targets are said to be there.
+                 splices=(), programs=(), bpf=-1, strings=b"", ring=0, comm=b""):
+        """Starts a session with this list; number: as many targets are said to be there. Returns the answer.
 
         self.refused has what the module answers for each target, in whatever way the request ends.
         So has self.refused_splices for each place. programs: lists of ops.
@@ -388,13 +409,11 @@ class Device:
         under_of = ctypes.create_string_buffer(b"".join(under))
         splices_of = ctypes.create_string_buffer(b"".join(splices), sum(map(len, splices)))
         try:
-            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQIIQI36xQIIIIQQQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
-                                           ctypes.addressof(targets_of), 0, len(conditions),
-                                           ctypes.addressof(conditions_of), 0, len(under),
-                                           ctypes.addressof(under_of), len(splices),
-                                           ctypes.addressof(splices_of), len(programs), len(ops), len(strings), ring,
-                                           ctypes.addressof(actions_of), ctypes.addressof(ops_of),
-                                           ctypes.addressof(strings_of)))
+            return self.call("start", struct.pack(
+                "<IIiiIQQ16sIIQ8xIIQIIQI36xQIIIIQQQ", kind, filters, pid, tgid, 0, 0, 0, comm, flags, number,
+                ctypes.addressof(targets_of), 0, len(conditions), ctypes.addressof(conditions_of), 0, len(under),
+                ctypes.addressof(under_of), len(splices), ctypes.addressof(splices_of), len(programs), len(ops),
+                len(strings), ring, ctypes.addressof(actions_of), ctypes.addressof(ops_of), ctypes.addressof(strings_of)))
         finally:
             self.refused_splices = [words[3] for words in struct.iter_unpack("<QIIII", splices_of.raw)]
             self.refused = [words[-3] for words in struct.iter_unpack("<IIQQ64sIIII", targets_of.raw)]

@@ -3,14 +3,16 @@
 
 usage: programs.py KIND PROGRAM...
 
-KIND: what `jifl count` counts. PROGRAM: a file of programs/.
+KIND: what `jifl count` counts of system calls, or "functions": the calls of all functions of the kernel.
+PROGRAM: a file of programs/.
 """
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
-from lib import SLOWNESS, check, complaints, figure, main, report, same
+from lib import SLOWNESS, all_sites_patched, check, complaints, figure, interrupt, main, report, same, session
 from programs_run import command, in_fresh_directory
 
 MEGABYTE = 1 << 20
@@ -52,6 +54,16 @@ def memory(name, path):
            f"{status['blocks']:,} blocks")
 
 
+def compared(name, native, counted):
+    """The same exit status and output, and not none."""
+    same(f"{name}: exit status", counted.returncode, native.returncode)
+    for stream in ("stdout", "stderr"):
+        got, want = getattr(counted, stream).splitlines(), getattr(native, stream).splitlines()
+        differ = [(g, w) for g, w in zip(got, want) if g != w]
+        check(f"{name}: {stream}", got == want, f"{len(got)} lines, {len(want)} natively; {differ[:3]}")
+    check(f"{name}: it did something", len(native.stdout) > 100, native)
+
+
 def compare(kind, program):
     name = f"{program} under {kind}"
     native, native_time = in_fresh_directory(*command(program))
@@ -62,21 +74,49 @@ def compare(kind, program):
     counted, counted_time = in_fresh_directory("jifl", "count", kind, "sys:*", "-f", "json", "-o", "/tmp/report.json",
                                                "--", *words)
     figure(f"{name}: time", f"{native_time:.1f} s, instrumented {counted_time:.1f} s")
-    same(f"{name}: exit status", counted.returncode, native.returncode)
-    for stream in ("stdout", "stderr"):
-        got, want = getattr(counted, stream).splitlines(), getattr(native, stream).splitlines()
-        differ = [(g, w) for g, w in zip(got, want) if g != w]
-        check(f"{name}: {stream}", got == want, f"{len(got)} lines, {len(want)} natively; {differ[:3]}")
-    check(f"{name}: it did something", len(native.stdout) > 100, native)
+    compared(name, native, counted)
     sane(name, report(Path("/tmp/report.json").read_text()), kind)
     if program.startswith("compile"):
         memory(name, "/tmp/status.json")
 
 
+# Which programs make the kernel call, and how a call of a function can be missed that none of theirs is.
+CALLED = ["ksys_read", "vfs_read", "vfs_write", "do_sys_openat2", "do_filp_open", "kernel_clone", "do_exit", "do_mmap",
+          "handle_mm_fault", "do_wait", "kmem_cache_free", "net_rx_action", "run_timer_softirq", "hrtimer_interrupt"]
+NOT_THEIRS = {"own", "idle", "stopper", "nmi", "session-end"}
+
+
+def all_functions(programs):
+    """In one session of all functions, each without what it calls: it takes a while to begin and to end."""
+    natively = {program: in_fresh_directory(*command(program)) for program in programs}
+    with all_sites_patched():
+        owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
+    for program, (native, native_time) in natively.items():
+        name = f"{program} under calls of all functions"
+        counted, counted_time = in_fresh_directory(*command(program))
+        compared(name, native, counted)
+        figure(f"{name}: time", f"{native_time:.1f} s, instrumented {counted_time:.1f} s")
+    with all_sites_patched():
+        out, err = interrupt(owner)
+    same("all functions: the session ends well", owner.returncode, 0)
+    check("all functions: a report", out, err)
+    data = report(out)
+    calls = {name: data["by_name"].get(name, {"calls": 0})["calls"] for name in CALLED}
+    check("all functions: the programs made calls", min(calls.values()) > 0, calls)
+    missed = Counter()
+    for target in data["targets"]:
+        missed.update(target["missed_by"])
+    check("all functions: no call of theirs is missed", set(missed) <= NOT_THEIRS, missed)
+    figure("all functions", (data["functions"]["entered"], sum(one["calls"] for one in data["targets"]), dict(missed)))
+
+
 def program(kind, *programs):
     os.environ["LC_ALL"] = "C"
-    for each in programs:
-        compare(kind, each)
+    if kind == "functions":
+        all_functions(programs)
+    else:
+        for each in programs:
+            compare(kind, each)
     same("the module has nothing to say", complaints(), [])
 
 
