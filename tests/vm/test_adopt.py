@@ -5,10 +5,11 @@ import pytest
 
 import harness
 
-ROUNDS = 100 if harness.SOAK else 6
+ROUNDS, SOAK_ROUNDS = 4, 1000
 
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_adopt(kernel, show):
     sleepers = harness.compile_program("sleepers", "-pthread")
-    harness.guest("adopt", sleepers, ROUNDS, kernel=kernel, smp=2, append="preempt=full", timeout=1200, show=show)
+    rounds = harness.rounds(kernel, ROUNDS, SOAK_ROUNDS)
+    harness.guest("adopt", sleepers, rounds, kernel=kernel, smp=2, append="preempt=full", timeout=1200 + 4 * rounds, show=show)

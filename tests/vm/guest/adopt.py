@@ -2,18 +2,22 @@
 """Threads inside a function when a session starts: they are taken over, counted, and given back.
 
 usage: adopt.py SLEEPERS ROUNDS
+
+ROUNDS: how often sessions come and go above sleepers, under load.
 """
 
 import json
 import os
 import re
 import signal
+import struct
 import time
 from collections import Counter
 from pathlib import Path
 
-from detach import asleep, file_system, wake
-from lib import (SLOWNESS, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
+from churn import start_load, stop_load
+from detach import EACH, addresses_of, asleep, file_system, of_system_calls, outermost, stacks, wake
+from lib import (SLOWNESS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
                  session, status, wait_for)
 
 TRACING = Path("/sys/kernel/tracing")
@@ -21,6 +25,8 @@ OUT = Path("/run/adopted")
 ERESTARTSYS = -512
 # The functions of system calls, in which sleepers are. 6.1's tracer has another name for one.
 CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
+# Of sessions that come and go by the command.
+COMMANDS = 6
 OURS = ("-n", "sleepers")
 HUNG_TASKS = Path("/proc/sys/kernel/hung_task_timeout_secs")
 # What takes a thread of the kernel that is never done. Not each kernel has them all.
@@ -32,28 +38,24 @@ def adoption(data):
     return data["adoption"]["tasks"], data["adoption"]["left"]
 
 
-def aliases():
-    """Names of functions that begin where a system call's does: stacks show one of them."""
-    words = (line.split()[:3] for line in Path("/proc/kallsyms").read_text().splitlines())
-    at = {name: address for address, _, name in words if name.startswith(("__x64_sys_", "__do_sys_", "__se_sys_"))}
-    calls = {address: name for name, address in at.items() if name.startswith("__x64_sys_")}
-    return {name: calls[address] for name, address in at.items() if address in calls}
-
-
 def inside(comm, function):
     """Of the functions whose name begins so, those that threads of that name are in; how many."""
-    found, others = Counter(), aliases()
-    for task in Path("/proc").glob("[0-9]*/task/[0-9]*"):
-        try:
-            words = (task / "stack").read_text().split()
-            names = [word.partition("+")[0] for word in words if "+" in word]
-            if (task / "comm").read_text().strip() == comm:
-                # The outermost is the last.
-                names = [others.get(name, name) for name in names]
-                found.update([name for name in names if name.startswith(function)][-1:])
-        except OSError:
-            pass
-    return found
+    others = of_system_calls()
+    names = ([others.get(name, name) for name in stack if others.get(name, name).startswith(function)] for stack in stacks(comm))
+    return Counter(found[0] for found in names if found)
+
+
+def all_inside(pids):
+    """For each function how many threads have it as the outermost that can be a target: all of them are in one."""
+    there = outermost("sleepers")
+    check("sleepers of all kinds", len(pids) in (11 * EACH, 12 * EACH), len(pids))
+    # Some have a thread or a child that sleeps, too, and so does the one that has started them.
+    same("threads that are in a function that can be a target", there.total() - there[None], len(pids) + 2 * EACH + 1)
+    return there
+
+
+def words_of(there):
+    return [f"fn:{name}" for name in there]
 
 
 def ended(owner, name):
@@ -67,8 +69,8 @@ def ended(owner, name):
 def every_kind(sleepers):
     """Sleepers in calls of every kind wake in the cache, with the right results."""
     process, pids = asleep(sleepers)
-    there = inside("sleepers", "__x64_sys_")
-    owner = session("insn", *CALLS, "--adopt", *OURS, "-f", "json")
+    there = all_inside(pids)
+    owner = session("insn", *words_of(there), "--adopt", *OURS, "-f", "json")
     wake("adopted", process, pids)
     data = ended(owner, "adopted")
     same("adopted are those that were inside", adoption(data), (there.total(), {}))
@@ -105,22 +107,41 @@ def one_stop(sleepers):
 
 
 def given_back(sleepers, rounds):
-    """Sessions come and go above the same sleepers."""
+    """Sessions come and go above the same sleepers, by the command, and then under load."""
     # Some of them sleep uninterruptibly, in a frozen file system, until all rounds are over.
     HUNG_TASKS.write_text("0")
     process, pids = asleep(sleepers)
-    there = inside("sleepers", "__x64_sys_").total()
-    for number in range(rounds):
-        owner = session("block", *CALLS, "--adopt", *OURS, "-f", "json")
+    functions = all_inside(pids)
+    there = functions.total()
+    for number in range(COMMANDS):
+        owner = session("block", *words_of(functions), "--adopt", *OURS, "-f", "json")
         if number == 0:
-            other = session("insn", *CALLS, "--adopt", *OURS, "-f", "json")
+            other = session("insn", *words_of(functions), "--adopt", *OURS, "-f", "json")
             same("by another session at the same time", adoption(ended(other, "beside")), (0, {"other-session": there}))
         data = ended(owner, "a round")
         if adoption(data) != (there, {}):
             break
     same(f"adopted in the last of {number + 1} rounds", adoption(data), (there, {}))
     same("nothing was missed", data["missed"], 0)
+    under_load(functions, rounds)
     wake("given back", process, pids)
+
+
+def under_load(functions, rounds):
+    """The same, as fast as the module can do it, while processes work that come by the same functions."""
+    targets = [Device.function(address, name) for name, all_ in addresses_of(functions).items() for address in all_]
+    wanted, number, start = (functions.total(), 0), 0, time.monotonic()
+    workers = start_load()
+    with Device() as device:
+        for number in range(1, rounds + 1):
+            answer = device.start_of(2 + number % 2, targets, Device.COMM, flags=Device.ADOPT, comm=b"sleepers")
+            got = (struct.unpack_from("<I", answer, 96)[0], sum(struct.unpack_from("<8I", answer, 120)))
+            device.stop()
+            if got != wanted:
+                break
+    stop_load(workers)
+    same(f"adopted, and left alone, in the last of {number} rounds under load", got, wanted)
+    figure(f"seconds of {number} rounds under load", round(time.monotonic() - start, 1))
 
 
 def napping():
@@ -404,7 +425,7 @@ def refusals():
 def adopt(sleepers, rounds):
     mark = log_mark()
     mounts = file_system()
-    sleepers = [sleepers, 20, *mounts]
+    sleepers = [sleepers, EACH, *mounts]
     exact()
     every_kind(sleepers)
     one_stop(sleepers)

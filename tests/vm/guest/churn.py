@@ -143,4 +143,5 @@ def program(amount, seed=None):
         check("the module unloads", end.returncode == 0 and not is_loaded(), end)
 
 
-main(program)
+if __name__ == "__main__":
+    main(program)

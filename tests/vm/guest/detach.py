@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The end of sessions while tasks sleep inside instrumented system calls.
+"""The end of sessions while tasks sleep inside instrumented system calls, or functions.
 
 usage: detach.py SLEEPERS SECONDS
 
@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import time
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from lib import (SLOWNESS, Device, add, background, check, figure, interrupt, is_loaded, main, module_file, report, run, same,
@@ -57,6 +58,58 @@ def wake(name, process, pids):
           f"{process.returncode} {out} {err}")
 
 
+def stacks(comm):
+    """The kernel's stack of each thread of that name: functions, the outermost first."""
+    found = []
+    for task in Path("/proc").glob("[0-9]*/task/[0-9]*"):
+        try:
+            if (task / "comm").read_text().strip() == comm:
+                words = (task / "stack").read_text().split()
+                found.append([word.partition("+")[0] for word in words if "+" in word][::-1])
+        except OSError:
+            pass
+    return found
+
+
+def of_system_calls():
+    """Names that are one function: those of a system call have several, and stacks show one of them."""
+    words = (line.split()[:3] for line in Path("/proc/kallsyms").read_text().splitlines())
+    at = {name: address for address, _, name in words if name.startswith(("__x64_sys_", "__do_sys_", "__se_sys_"))}
+    calls = {address: name for name, address in at.items() if name.startswith("__x64_sys_")}
+    return {name: calls[address] for name, address in at.items() if address in calls}
+
+
+def addresses_of(names):
+    """The addresses of the functions of these names, each a list."""
+    found = defaultdict(list)
+    for line in Path("/proc/kallsyms").read_text().splitlines():
+        address, kind, name = line.split()[:3]
+        if name in names and kind in "tTwW":
+            found[name].append(int(address, 16))
+    return found
+
+
+def can_be_targets(names):
+    """Of these functions those that a session enters."""
+    with Device() as device:
+        targets = [(name, address) for name, all_ in addresses_of(names).items() for address in all_]
+        device.start_of(0, [Device.function(address, name, Device.OPTIONAL) for name, address in targets])
+        refused = {name for (name, _), why in zip(targets, device.refused) if why}
+        device.stop()
+    return {name for name, _ in targets} - refused
+
+
+def outermost(comm):
+    """How many threads of that name have which function as the outermost on their stack that can be a target.
+
+    None: of those that are in none.
+    """
+    others = of_system_calls()
+    all_ = [[others.get(name, name) for name in stack] for stack in stacks(comm)]
+    targets = can_be_targets(set().union(*all_))
+    return Counter(next((name for name in stack if name in targets), None) for stack in all_)
+
+
 def unload(name):
     start = time.monotonic()
     end = run("jifl", "unload", "jifl")
@@ -69,10 +122,17 @@ def load(name):
     check(f"{name}: the module loads", end.returncode == 0 and is_loaded(), end)
 
 
-def killed(name, sleepers, seconds, *what):
-    """The owner dies by SIGKILL; the module goes; then the sleepers wake."""
-    owner = session(*what)
-    process, pids = asleep(sleepers)
+def killed(name, sleepers, seconds, *what, adopt=False):
+    """The owner dies by SIGKILL; the module goes; then the sleepers wake.
+
+    With adopt they sleep already when the session begins, which takes them over.
+    """
+    if adopt:
+        process, pids = asleep(sleepers)
+        owner = session(*what)
+    else:
+        owner = session(*what)
+        process, pids = asleep(sleepers)
     with Device() as device:
         same(f"{name}: the session runs", device.sessions(), 1)
         start = time.monotonic()
@@ -105,7 +165,8 @@ def interrupted(name, sleepers, seconds, *what):
     figure(f"{name}: end after SIGINT", err.strip())
     data = report(out)
     check(f"{name}: calls in flight are missed, not lost", data["missed"] >= len(pids), data["missed"])
-    same(f"{name}: since it ended", status()["missed_by"].get("session-end", 0) - before, data["missed"])
+    at_the_end = sum(target["missed_by"].get("session-end", 0) for target in data["targets"])
+    same(f"{name}: since it ended", status()["missed_by"].get("session-end", 0) - before, at_the_end)
     wake(name, process, pids)
 
 
@@ -141,6 +202,20 @@ def twice(name, sleepers):
     interrupt(second)
 
 
+def in_functions(sleepers, seconds):
+    """The same with functions as targets: those that each sleeper is in."""
+    process, pids = asleep(sleepers)
+    there = outermost("sleepers")
+    wake("functions, natively", process, pids)
+    figure("functions that sleepers are in", dict(there))
+    check("each sleeper is in a function that can be a target", None not in there and there.total() > len(pids), there)
+    targets = [f"fn:{name}" for name in there]
+    interrupted("insn of functions", sleepers, seconds, "insn", *targets)
+    killed("insn of functions, killed", sleepers, seconds, "insn", *targets)
+    killed("block of functions, taken over, killed", sleepers, seconds, "block", *targets, adopt=True)
+    killed("insn of functions alone, killed", sleepers, seconds, "insn", *targets, "--only")
+
+
 def program(sleepers, seconds):
     seconds = float(seconds)
     sleepers = [sleepers, EACH, *file_system()]
@@ -156,6 +231,7 @@ def program(sleepers, seconds):
     killed("none, killed", sleepers, seconds, "none", "sys:read", "sys:futex", "sys:poll")
     twice("woken under another session", sleepers)
     killed("insn of one name, killed", sleepers, seconds, "insn", "sys:*", "-n", "sleepers")
+    in_functions(sleepers, seconds)
     same("no session is left", status()["sessions"], [])
 
 
