@@ -6,20 +6,22 @@ usage: only.py
 
 import json
 import os
+import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from contexts import CONTEXTS, DEPTH, MODULE, N, against_kprobes, call, counted, target_of
 from function_tools import ask
-from lib import (background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main, report, run,
-                 same, session, status)
+from lib import (Device, all_sites_patched, background, check, complaints, figure, interrupt, is_loaded, kernel_log,
+                 log_mark, main, report, run, same, session, status)
 
 ME = ("-p", os.getpid())
 DIRECT = Path(MODULE).with_name("jifl_direct.ko")
-# All functions of the kernel with an ftrace site are targets then; there are a few thousand more in
-# modules.
-ALL = 35_000
+TRACING = Path("/sys/kernel/tracing")
+# Of a function that has a site these would not be true.
+NO_SITE = {"JIFL_REFUSED_UNKNOWN", "JIFL_REFUSED_SITE"}
+TAKEN = "__x64_sys_getsid"
 # The session's own memory is freed a little later. ftrace of 6.1 lost 950 MB.
 KEPT = 20_000
 WORK = "import os\nfor n in range(20000): os.stat('/etc/hostname'), os.getpgid(0)"
@@ -140,10 +142,84 @@ def direct_calls():
     return int(calls.read_text()) - before, N
 
 
+def refusals_by_number():
+    """(name, words) of each reason for which a function is no target, as the module's answer has it."""
+    text = (Path(os.environ["JIFL_ROOT"]) / "include/uapi/jifl_refusals.h").read_text()
+    text = text.partition("enum jifl_refusal {")[0].partition("#define JIFL_REFUSALS")[2]
+    return [(name, "".join(re.findall(r'"([^"]*)"', words)))
+            for name, words in re.findall(r'X\((\w+),\s*((?:"[^"]*"[\s\\]*)+)\)', text)]
+
+
+class Symbols:
+    """Functions by one of the names that their address has, the same for each of these names."""
+
+    def __init__(self):
+        self.names, self.at = defaultdict(set), defaultdict(set)
+        for line in Path("/proc/kallsyms").read_text().splitlines():
+            address, kind, name, *module = line.split()
+            if kind in "tTwW":
+                self.names[int(address, 16)].add((name, module[0].strip("[]") if module else ""))
+        for address, names in self.names.items():
+            for name in names:
+                self.at[name].add(address)
+
+    def of_address(self, address):
+        return min(self.names[address])
+
+    def of_name(self, name, module):
+        return min((self.of_address(address) for address in self.at[name, module]), default=(name, module))
+
+
+def sites(symbols, file, wanted=""):
+    """How many functions of each name have a site that this file of the tracer's lists; with words that must follow."""
+    found = Counter()
+    for entry in re.findall(r"^\S.*(?:\n\s+.*)*", (TRACING / file).read_text(), re.M):
+        name, module = re.match(r"(\S+)(?: \[(\w+)\])?", entry).groups()
+        # Of functions that the linker has thrown away for others of the same name sites are left.
+        if wanted in entry and not name.startswith("__ftrace_invalid_address___"):
+            found[symbols.of_name(name, module or "")] += 1
+    return found
+
+
+def each_site(functions):
+    """Each function with a site is entered by it, or is left out for a reason that the report counts.
+
+    functions: the report's, of a session of all functions.
+    """
+    symbols, reasons = Symbols(), refusals_by_number()
+    rows = (line.split() for line in run("jifl", "list", "fn:*").stdout.splitlines()[1:])
+    # Of each address one name, as long as the module takes it.
+    targets = {int(row[1], 16): row[0].removeprefix("fn:").partition("@")[0][:63] for row in rows}
+    with all_sites_patched(), Device() as device:
+        device.start_of(1, [Device.target(0, Device.FUNCTION, Device.ONLY, address, name.encode(), Device.OPTIONAL)
+                            for address, name in targets.items()])
+        refused = device.refused
+        entered = sites(symbols, "enabled_functions", "[jifl]")
+        device.stop()
+    left_out = Counter(reasons[why][1] for why in refused if why)
+    same("the report counts each function that is entered, or left out for a reason",
+         (functions["entered"], functions["left_out"]), (refused.count(0), left_out))
+    of_name, good, jumped = Counter(), Counter(), Counter()
+    for address, why in zip(targets, refused):
+        name = symbols.of_address(address)
+        of_name[name] += 1
+        good[name] += why != 0 and reasons[why][0] not in NO_SITE
+        jumped[name] += why == 0
+    all_sites = sites(symbols, "available_filter_functions")
+    same("functions with a site that are no targets", all_sites - of_name, Counter())
+    same("functions are entered by their own sites", entered - all_sites, Counter())
+    left = all_sites - entered
+    same("functions with a site that are not entered by it, and have no reason", dict(left - good), {(TAKEN, ""): 1})
+    same("somebody else's is entered behind its site", jumped[symbols.of_name(TAKEN, "")], 1)
+    figure("functions with a site, entered by it, left out", (all_sites.total(), entered.total(), left.total()))
+    figure("functions entered by a jump", refused.count(0) - entered.total())
+    figure("functions left out, by reason", dict(left_out))
+
+
 def all_functions():
     """All functions of the kernel at once, in all contexts, under load."""
     mark = log_mark()
-    end = run("insmod", DIRECT, "function=__x64_sys_getsid")
+    end = run("insmod", DIRECT, f"function={TAKEN}")
     same("somebody else has a function", end.returncode, 0)
     kept = unreclaimable()
     load = [background("python3", "-c", f"print('begins', flush=True)\nwhile True:\n exec({WORK!r})") for _ in range(2)]
@@ -151,20 +227,21 @@ def all_functions():
     for process in load:
         same("the load begins", process.stdout.readline(), "begins\n")
     start = time.monotonic()
-    owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
+    with all_sites_patched():
+        owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
     figure("seconds until all functions were targets", round(time.monotonic() - start, 1))
     ask()
     made = {context: call(context) for context in ("task", "timer", "hrtimer", "irq-work", "nested")}
     same("somebody else's function, beside ours", *direct_calls())
     time.sleep(5)
-    data = report(interrupt(owner)[0])
+    with all_sites_patched():
+        data = report(interrupt(owner)[0])
     same("all functions: exit status", owner.returncode, 0)
     same("somebody else's function, behind ours", *direct_calls())
     kept = unreclaimable() - kept
     figure("KiB of the kernel's memory that are kept afterwards", kept)
     check("the kernel's memory is given back", kept < KEPT, kept)
-    figure("functions", data["functions"]["entered"])
-    check("all functions were targets", data["functions"]["entered"] > ALL, data["functions"])
+    each_site(data["functions"])
     got = data["by_name"]
     check("calls of do_getpgid", got["do_getpgid"]["calls"] > 2 * N, got["do_getpgid"])
     same("calls of contexts_work", got["contexts_work"]["calls"], sum(sum(one.values()) for one in made.values()))
