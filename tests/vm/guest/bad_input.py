@@ -10,7 +10,7 @@ functions that were named, who holds the module, and sessions are the same befor
 from pathlib import Path
 
 from contexts import MODULE, call, target_of
-from kinds import memory
+from kcore import kernel_memory
 from lib import Device, check, complaints, interrupt, kernel_log, log_mark, main, report, run, same, session, status
 from refusals import CALL, Kernel
 
@@ -64,7 +64,7 @@ class State:
 
     def now(self):
         return {"sites": SITES.read_text(), "kprobes": KPROBES.read_text(),
-                "text": {name: memory(address, BYTES).hex() for name, address in self.functions.items()},
+                "text": {name: kernel_memory([(address, BYTES)])[0].hex() for name, address in self.functions.items()},
                 "holders": Path("/sys/module/jifl/refcnt").read_text(), "sessions": len(status()["sessions"])}
 
     def same(self, name, before):
