@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The kernel's text changes while all system calls are instrumented, and each change takes effect
-in them.
+"""The kernel's text changes while all system calls are instrumented, and then their functions, and
+each change takes effect in them.
 
 usage: text_changes.py FENTRY ROUNDS [CHANGE...]
 
@@ -739,6 +739,10 @@ def taken_meanwhile():
 # --- the whole ----------------------------------------------------------------------------------
 
 
+# Once more with functions as targets. The others are about user space, or the longest.
+OF_FUNCTIONS = ["static keys", "function tracer", "graph tracer", "kprobes", "sleepers", "BPF", "livepatch", "modules"]
+
+
 def changes(program, rounds, wanted):
     for name, what in [("static keys", lambda: static_keys(rounds)),
                        ("function tracer", lambda: function_tracer(rounds)),
@@ -758,6 +762,8 @@ def changes(program, rounds, wanted):
 
 
 def with_load(work):
+    for stop in Path("/tmp").glob("stop-*"):
+        stop.unlink()   # that of another pass
     stops = {f"/tmp/stop-{kind}": background("sh", WORKER, kind, f"/tmp/stop-{kind}") for kind in ["copy", "fork"]}
     try:
         work()
@@ -767,6 +773,34 @@ def with_load(work):
         for stop, worker in stops.items():
             out, err = worker.communicate(timeout=300)
             check(f"{stop}: all results are right", worker.returncode == 0 and out.split()[1] == "0", (out, err))
+
+
+def start_functions(device):
+    """The functions of all system calls are the targets, that of getsid the first of them."""
+    lines = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
+    found = {words[2]: int(words[0], 16) for words in lines if words[2].startswith("__x64_sys_") and words[1] in "tT"}
+    names = sorted(found, key=lambda name: (name != "__x64_sys_getsid", name))
+    device.start_of(2, [Device.function(found[name], name, Device.OPTIONAL) for name in names])
+    entered = device.refused.count(0)
+    check("functions of system calls are targets", entered > 300, (entered, len(names)))
+    device.numbers = [GETSID]
+
+
+def instrumented(name, fentry_program, rounds, wanted, start):
+    """The changes, and what would switch sessions off, in a session that start() starts."""
+    with Device() as device:
+        start(device)
+        before = struct.unpack_from("<Q", device.call("status"), 96)[0]
+
+        def work():
+            changes(fentry_program, rounds, wanted)
+            switches(device)
+
+        with_load(work)
+        dropped = struct.unpack_from("<Q", device.call("status"), 96)[0] - before
+        check(f"{name}: blocks were dropped as text changed", dropped > 0)
+        figure(f"{name}: blocks dropped as text changed", dropped)
+        device.stop()
 
 
 def program(fentry_program, rounds, *wanted):
@@ -779,18 +813,10 @@ def program(fentry_program, rounds, *wanted):
         return
     entry(fentry_program)
     livepatch_of_entry()
-    with Device() as device:
-        device.start(2, range(512))
-
-        def work():
-            changes(fentry_program, rounds, wanted)
-            switches(device)
-
-        with_load(work)
-        dropped = struct.unpack_from("<Q", device.call("status"), 96)[0]
-        check("blocks were dropped as text changed", dropped > 0)
-        figure("blocks dropped as text changed", dropped)
-        device.stop()
+    instrumented("system calls", fentry_program, rounds, wanted, lambda device: device.start(2, range(512)))
+    names = [name for name in OF_FUNCTIONS if not wanted or name in wanted]
+    if names:
+        instrumented("functions", fentry_program, 1, names, start_functions)
     end = run("jifl", "unload", "jifl")
     check("the module unloads", end.returncode == 0 and not is_loaded(), end)
     switched_off()
