@@ -15,8 +15,9 @@ NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code: |PGD |Modules linked|\[las
                           r"clocksource:|sched: |sched_clock: |NOHZ |perf: |tsc: |TSC found")
 
 # Frames from the crash to user space.
-CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger", "proc_reg_write", "vfs_write",
-         "ksys_write", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"]
+WRITE = ["proc_reg_write", "vfs_write", "ksys_write", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"]
+CRASHES = {"sysrq": ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger", *WRITE],
+           "irq-null": ["trouble_irq", "irq_work_single", *WRITE]}
 
 
 def panic(*arguments, kernel, append=""):
@@ -70,15 +71,16 @@ def test_text(kernel, how, targets, first, show):
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
-@pytest.mark.parametrize("targets", harness.share([CALLS, "fn:vfs_*,fn:proc_reg_*,fn:ksys_*"], 1))
-def test_crash_kernel(kernel, targets, show):
+@pytest.mark.parametrize("how, targets", harness.share([("sysrq", CALLS), ("sysrq", "fn:vfs_*,fn:proc_reg_*,fn:ksys_*"),
+                                                        ("irq-null", FUNCTIONS)], 1))
+def test_crash_kernel(kernel, how, targets, show):
     # Any kernel will do, and one with KASAN needs more memory than is put aside.
     release = harness.release_of("6.12" if kernel in harness.FINDERS else kernel)
     image = harness.ROOT / f"build/kernels/boot/vmlinuz-{release}"
-    lines = panic("sysrq", targets, image, harness.compile_program("crash_init"), kernel=kernel,
+    lines = panic(how, targets, image, harness.compile_program("crash_init"), kernel=kernel,
                   append="crashkernel=192M")
     found = frames(lines)
-    assert found[found.index("panic"):] == CRASH, lines
+    assert found[found.index(CRASHES[how][0]):] == CRASHES[how], lines
     said = [line for line in lines if line.startswith("crash kernel: ")]
     assert len(said) == 1 and said[0].startswith("crash kernel: 2 CPUs, vmcoreinfo of "), lines
     show(said[0])
