@@ -146,7 +146,7 @@ typedef struct jifl_plugin_target {
 	int nr;					/* -1: all system calls, or functions */
 	bool functions;
 	unsigned long address;			/* of one function; 0: those that are named */
-	char named[128];			/* "fn:..." or "mod:..." */
+	char named[128];			/* what target_init was given */
 	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
 	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
 	struct jifl_session *session;		/* not NULL: instrumenting */
@@ -184,9 +184,24 @@ typedef target_t syscall_t;
  *				.constprop.0, .part.0) does not count.
  *	fn:NAME@MODULE		those of a module
  *	mod:MODULE		all functions of a module
+ *	softirq:NAME		what runs as that softirq, by its name in /proc/softirqs, upper or
+ *				lower case; NAME may have * ? [...]
+ *	work:NAME		the function, where it is called as a work item; NAME as behind fn:,
+ *	work:NAME@MODULE	without * ? [...]
+ *	timer:NAME		where a timer or a high-resolution timer calls it; the same
+ *	timer:NAME@MODULE
+ *	irq:NR			what handles that interrupt, for that interrupt alone
+ *	irq:NAME		the same by the device's name in /proc/interrupts, if one function
+ *				handles all interrupts of that name, which are eight at most
  *
  * without regard to white space at its end; or the address at which a function begins, as the
  * kernel's tables of functions have it. Names are looked up again at each start.
+ *
+ * Other calls of the functions of work, timer and irq are not calls of t, and are not missed.
+ * A call whose return a tracer has taken before (the function graph tracer, a kretprobe) does not
+ * show who made it: it is none of work and timer. Threads of the kernel (the command's kthread:)
+ * are refused: they never enter their function again, and a plugin takes over no call that has
+ * begun.
  *
  * Calls run instrumented that come to the function's beginning, from any caller: in tasks, in
  * softirqs and in hard interrupts, together with all that they call. Functions that may not be
@@ -202,8 +217,9 @@ typedef target_t syscall_t;
  *
  * Process context. May be called again while t is not instrumenting. A pattern may take some tenths
  * of a second, more where modules have many symbols.
- * Errors: -EINVAL: no such form, too long, or NULL; -ENOENT: no such function or module; -EBUSY: t
- * is instrumenting; -E2BIG: more functions than a session can have; -ENOMEM.
+ * Errors: -EINVAL: no such form, too long, NULL, or what one target cannot be; -ENOENT: no such
+ * function, module, softirq or interrupt; -EBUSY: t is instrumenting; -E2BIG: more functions than a
+ * session can have, or more than eight interrupts; -ENOMEM.
  */
 #define target_init(t, target)	jifl_target_init(&jifl_this_plugin, t, target)
 #define target_init_address(t, address) jifl_target_init_address(&jifl_this_plugin, t, address)

@@ -27,7 +27,7 @@ MODULE_PARM_DESC(pid, "whose; of a thread, its own number; 0: of all");
 
 static char target[100];
 module_param_string(target, target, sizeof(target), 0644);
-MODULE_PARM_DESC(target, "functions instead of a system call: fn:NAME, mod:MODULE");
+MODULE_PARM_DESC(target, "functions instead of a system call: fn:NAME, mod:MODULE, softirq:NAME, irq:NR, work:NAME, timer:NAME");
 
 static target_t traced;
 static task_storage_t depths;

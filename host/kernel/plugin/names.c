@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The functions that a plugin names. In: a name or a pattern. Out: where the functions begin.
+ * kinds.c has other names of functions, and names of some of their calls.
  *
  * The kernel's list of symbols is walked by addresses: each answer says where the next symbol
  * begins. So several functions of one name are all found. Of several names of one function the
@@ -21,6 +22,7 @@
 #include "../plant.h"
 #include "../compat/ksym.h"
 #include "../enter/function.h"
+#include "kinds.h"
 #include "names.h"
 #include "plugin.h"
 
@@ -35,7 +37,8 @@ struct jifl_names_search {
 	int ret;
 };
 
-static const char jifl_names_forms[] = "a target is fn:NAME, fn:NAME@MODULE or mod:MODULE";
+static const char jifl_names_forms[] =
+	"a target is fn:NAME, fn:NAME@MODULE, mod:MODULE, softirq:NAME, irq:NR, work:NAME or timer:NAME";
 
 /* False: the text has no such form. */
 static bool jifl_names_parse(const char *named, struct jifl_names_search *search)
@@ -81,7 +84,7 @@ static int jifl_names_grow(struct jifl_names *names)
 	return 0;
 }
 
-static int jifl_names_add(struct jifl_names *names, unsigned long begin)
+int jifl_names_add(struct jifl_names *names, unsigned long begin)
 {
 	/* The first was asked for by its name. */
 	if (names->n && names->begins[0] == begin)
@@ -138,20 +141,30 @@ static bool jifl_names_is_meant(const struct jifl_names_search *search, unsigned
 		(strncmp(name, "__pfx_", 6) && !strstr(name, ".cold")));
 }
 
-static void jifl_names_walk(struct jifl_names_search *search, unsigned long at, unsigned long end)
+void jifl_names_walk(unsigned long at, unsigned long end,
+		     bool (*each)(unsigned long begin, unsigned long end, void *arg), void *arg)
 {
 	/* Code may begin with filling, of which nobody has a name. */
 	static const unsigned long step = 16;
 	unsigned long begin, next;
 
-	while (at < end && !search->ret) {
+	while (at < end) {
 		if (!jifl_names_symbol(at, &begin, &next))
 			next = ALIGN(at + 1, step);
-		else if (begin == at && jifl_names_is_meant(search, begin))
-			search->ret = jifl_names_add(&search->names, begin);
+		else if (begin == at && !each(begin, next, arg))
+			return;
 		at = next;
 		cond_resched();
 	}
+}
+
+static bool jifl_names_look_at(unsigned long begin, unsigned long end, void *arg)
+{
+	struct jifl_names_search *search = arg;
+
+	if (jifl_names_is_meant(search, begin))
+		search->ret = jifl_names_add(&search->names, begin);
+	return !search->ret;
 }
 
 /* --- modules ------------------------------------------------------------------------------- */
@@ -215,7 +228,7 @@ static void jifl_names_in_module(struct jifl_names_search *search,
 		return;
 	search->module_found = true;
 	if (search->module || jifl_names_is_pattern(search->pattern)) {
-		jifl_names_walk(search, m->text, m->text + m->size);
+		jifl_names_walk(m->text, m->text + m->size, jifl_names_look_at, search);
 		return;
 	}
 	/* Each module's own symbols are looked through for each answer: walking takes long. */
@@ -256,7 +269,8 @@ static int jifl_names_search(struct jifl_names_search *search, const char **mist
 	if (exact)
 		search->ret = jifl_names_add(&search->names, exact);
 	if (!search->module && !search->ret)
-		jifl_names_walk(search, jifl_ksym("_stext"), jifl_ksym("_etext"));
+		jifl_names_walk(jifl_ksym("_stext"), jifl_ksym("_etext"), jifl_names_look_at,
+				search);
 	if (!search->ret)
 		jifl_names_in_modules(search);
 	if (search->ret) {
@@ -269,17 +283,27 @@ static int jifl_names_search(struct jifl_names_search *search, const char **mist
 	return -ENOENT;
 }
 
-int jifl_names_find(const char *named, struct jifl_names *names, const char **mistake)
+int jifl_names_find_functions(const char *named, struct jifl_names *names, const char **mistake)
 {
-	struct jifl_names_search search = {};
+	struct jifl_names_search search = { .names = *names };
 	int ret = -EINVAL;
 
 	*mistake = jifl_names_forms;
 	if (jifl_names_parse(named, &search))
 		ret = jifl_names_search(&search, mistake);
-	if (ret)
-		jifl_names_free(&search.names);
 	*names = search.names;
+	return ret;
+}
+
+int jifl_names_find(const char *named, struct jifl_names *names, const char **mistake)
+{
+	int ret;
+
+	*names = (struct jifl_names){};
+	if (!jifl_kinds_find(named, names, mistake, &ret))
+		ret = jifl_names_find_functions(named, names, mistake);
+	if (ret)
+		jifl_names_free(names);
 	return ret;
 }
 

@@ -8,6 +8,7 @@
  * jifl_session_mutex.
  */
 #include <linux/module.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/string.h>
 
@@ -15,6 +16,7 @@
 #include "../leave/evict.h"
 #include "../enter/function.h"
 #include "../enter/target.h"
+#include "../call/condition.h"
 #include "../session/aim.h"
 #include "names.h"
 #include "plugin.h"
@@ -221,9 +223,22 @@ static int aim_at_syscalls(target_t *t, struct jifl_session **session)
 static int add_function(struct jifl_session *s, u32 index, unsigned long begin,
 			enum jifl_refusal *refused)
 {
-	const int ret = jifl_aim_add_function(s, index, begin, NULL, refused);
+	const int ret = jifl_aim_add_function(s, index, begin, s->conditions, refused);
 
 	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+/* The session's one condition, on all its functions. -ENOMEM. */
+static int add_condition(struct jifl_session *s, const struct jifl_condition *condition)
+{
+	if (!jifl_condition_is_valid(condition))
+		return 0;
+	s->conditions = JIFL_ALLOC(kvmalloc(sizeof(*s->conditions), GFP_KERNEL));
+	if (!s->conditions)
+		return -ENOMEM;
+	*s->conditions = *condition;
+	s->nconditions = 1;
+	return 0;
 }
 
 /* Logs why the function cannot be entered, and returns error. */
@@ -278,7 +293,8 @@ static int aim_at_functions(target_t *t, struct jifl_session **session)
 			       jifl_plugin_mistake(t->plugin, ret, function_texts.start, mistake);
 	}
 	*session = make_session(t, names.n);
-	ret = *session ? add_functions(t, *session, &names) : -ENOMEM;
+	ret = *session ? add_condition(*session, &names.condition) : -ENOMEM;
+	ret = ret ?: add_functions(t, *session, &names);
 	if (!t->address)
 		jifl_names_free(&names);
 	return ret;

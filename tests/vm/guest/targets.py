@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from contexts import CALLS_ON, CONTEXTS, DEPTH, FILE, FIRE, LEVELS, MODULE, N, call, calls, end_callers, target_of
+from kinds import interrupts, packets, softirqs, traffic, up
 from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, plant, report, run, same,
                  session, state_of, status, wait_for)
 
@@ -128,10 +129,78 @@ def names():
     stop(mark)
 
 
+def all_begun(got):
+    same("all that began have ended", begun(got), begun(got, "ended"))
+    return sum(begun(got).values())
+
+
+def kinds():
+    """Some calls of a function: those as a work item, by a timer, for an interrupt; and what a softirq is."""
+    for word, context, want in (("work:work_item", "work", N // FIRE), ("work:work_item@jifl_contexts", "work", N // FIRE),
+                                ("timer:timer_function", "timer", N // FIRE),
+                                ("timer:hrtimer_function@jifl_contexts", "hrtimer", N // FIRE),
+                                ("work:contexts_work", "work", 0), ("work:contexts_work", "task", 0),
+                                ("timer:work_item", "work", 0)):
+        mark = start(word)
+        call(context)
+        got = stop(mark)
+        same(f"{word} {context}", (all_begun(got), got["missed"]), (want, 0))
+    own = session("call", "work:work_item", "-f", "json")
+    mark = start("work:work_item", twice="Y")
+    call("work")
+    got = stop(mark)
+    same("two targets of one kind", (all_begun(got), got["others"], got["both"], got["missed"]), (N // FIRE,) * 3 + (0,))
+    rows = report(interrupt(own)[0])["by_name"]
+    same("the command counts as many", [row["calls"] for row in rows.values()], [N // FIRE])
+    up("lo")
+    for word, level in (("softirq:NET_RX", "softirq"), ("softirq:net_[r]x", "softirq")):
+        before = softirqs()["NET_RX"]
+        mark = start(word)
+        began = softirqs()["NET_RX"]
+        packets(N)
+        ends = softirqs()["NET_RX"]
+        got = stop(mark)
+        after = softirqs()["NET_RX"]
+        calls_made = all_begun(got)
+        check(f"{word}: calls", N <= ends - began <= calls_made + got["missed"] <= after - before, (before, got, after))
+        same(f"{word}: at their level", calls_made, got[f"begun_{level}"])
+    nr, name = busy_irq()
+    for word in (f"irq:{nr}", f"irq:{name}"):
+        before = interrupts()[nr]
+        mark = start(word)
+        began = interrupts()[nr]
+        traffic()
+        ends = interrupts()[nr]
+        got = stop(mark)
+        after = interrupts()[nr]
+        same(f"{word}: in hard interrupts", all_begun(got), got["begun_irq"])
+        check(f"{word}: calls", 0 < ends - began <= got["begun_irq"] + got["missed"] <= after - before,
+              (before, began, ends, after, got))
+        figure(f"{word}: least, begun, most", (ends - began, got["begun_irq"], after - before))
+
+
+def busy_irq():
+    """The number and the name of the interrupt of a device that comes most often while there is traffic, of one name."""
+    before = interrupts()
+    traffic()
+    after = interrupts()
+    lines = [line.split() for line in Path("/proc/interrupts").read_text().splitlines()[1:]]
+    names_of = {int(words[0][:-1]): words[-1] for words in lines if words[0][:-1].isdigit()}
+    alone = [nr for nr, name in names_of.items() if list(names_of.values()).count(name) == 1]
+    nr = max(alone, key=lambda nr: after[nr] - before[nr])
+    return nr, names_of[nr]
+
+
 def refusals():
     """What cannot be a target is refused with its cause; nothing is instrumented then."""
     for target, cause in (("vfs_read", "a target is fn:NAME"), ("fn:no_such_function", "no such function"),
-                          ("fn:__schedule", "__schedule: "), ("fn:contexts_again", "it has no call of the tracer")):
+                          ("fn:__schedule", "__schedule: "), ("fn:contexts_again", "it has no call of the tracer"),
+                          ("softirq:NETRX", "no such softirq: /proc/softirqs"), ("softirq:", "a target is fn:NAME"),
+                          ("irq:9999", "no such interrupt of a device"), ("irq:no-such-device", "no such interrupt"),
+                          ("work:contexts_w*", "no pattern"), ("work:no_such_function", "no such function"),
+                          ("timer:work_item@no_such", "no such module"), ("timer:", "a target is fn:NAME"),
+                          ("kthread:kswapd0", "give a function that the thread calls"),
+                          ("sys32:open", "fn:__ia32_sys_NAME")):
         (PARAMETERS / "target").write_text(target)
         mark = log_mark()
         end = run("jifl", "start", "targets")
@@ -247,6 +316,7 @@ def program(_, module):
     each_context()
     beside()
     names()
+    kinds()
     refusals()
     sleepers()
     everywhere()
