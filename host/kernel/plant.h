@@ -113,6 +113,7 @@
 	X(nested_kept, "blocks that name a session stay when it ends") \
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
 	X(limits_ignored, "sessions about functions alone run what they call") \
+	X(adopted_as_keys, "calls that had begun before their session have the keys of whole ones") \
 	X(adopted_as_whole, "calls that had begun before their session count as whole ones") \
 	X(effects_skipped, "programs of places may skip effects, so records lack parts") \
 	X(programs_nested, "a program runs inside another one of the same CPU") \

@@ -725,9 +725,14 @@ struct jifl_count {
 	__u32 hash;			/* FNV-1a of its bytes as they were translated */
 };
 
-/* Of JIFL_TABLE_KEYS, in rest: calls of keys that there was no room for, and their sum. */
+/*
+ * Of JIFL_TABLE_KEYS, in rest: calls of keys that there was no room for, and their sum; calls of
+ * such keys that had begun before the session. The sum of these is what all entries lack of
+ * jifl_stat.adopted_sum.
+ */
 #define JIFL_KEY_OTHER_CALLS	0
 #define JIFL_KEY_OTHER_SUM	1
+#define JIFL_KEY_OTHER_ADOPTED	2
 
 /*
  * An entry of JIFL_TABLE_KEYS, in the order in which keys were first seen.
@@ -746,7 +751,11 @@ struct jifl_key {
 	__u64 calls;			/* as in struct jifl_stat, of all targets */
 	__u64 sum;			/* as in struct jifl_stat, of all targets */
 	__u32 level;			/* enum jifl_level */
-	__u32 reserved;			/* 0 */
+	/*
+	 * 1: of calls that had begun before the session (JIFL_FLAG_ADOPT) and have ended since, or
+	 * with it; they are in no other entry. A session with BY_CPU has none of these.
+	 */
+	__u32 adopted;
 };
 
 /* What was waited for. */

@@ -135,6 +135,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_COUNT_REFUSED", COUNT_REFUSED as u64),
         ("JIFL_KEY_OTHER_CALLS", KEY_OTHER_CALLS as u64),
         ("JIFL_KEY_OTHER_SUM", KEY_OTHER_SUM as u64),
+        ("JIFL_KEY_OTHER_ADOPTED", KEY_OTHER_ADOPTED as u64),
         ("JIFL_LOCK_OTHER_CONTENDED", LOCK_OTHER_CONTENDED as u64),
         ("JIFL_LOCK_OTHER_WAIT_NS", LOCK_OTHER_WAIT_NS as u64),
         ("JIFL_LOCK_UNTIMED", LOCK_UNTIMED as u64),
@@ -667,7 +668,7 @@ fn key_layout() -> Vec<(&'static str, usize, usize)> {
         ("calls", offset_of!(Key, calls), 8),
         ("sum", offset_of!(Key, sum), 8),
         ("level", offset_of!(Key, level), 4),
-        ("reserved", offset_of!(Key, reserved), 4),
+        ("adopted", offset_of!(Key, adopted), 4),
         ("", 0, size_of::<Key>()),
     ]
 }

@@ -15,9 +15,10 @@ struct task_struct;
  */
 bool jifl_adopted_begin(struct task_struct *task, struct jifl_aim *aim, unsigned long *slot);
 /*
- * Such a call ends: adds its count to the aim's, or it is missed, because parts of it may have run
- * natively. False: it is another call. Any context.
+ * Such a call of the task ends: adds its count to the aim's, and to the session's keys if it has
+ * some; or it is missed, because parts of it may have run natively. False: it is another call.
+ * Preemption is off; a run queue may be locked, or all CPUs stopped.
  */
-bool jifl_adopted_end(u64 call, u64 count);
+bool jifl_adopted_end(const struct task_struct *task, u64 call, u64 count);
 
 #endif

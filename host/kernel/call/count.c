@@ -106,7 +106,7 @@ void jifl_count_finish_dead(u64 call, u64 count)
 		s->tool->dies(s, call, count);
 	if (s->tool->records)
 		jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call), task_pid_nr(current), NULL);
-	if (jifl_adopted_end(call, count))
+	if (jifl_adopted_end(current, call, count))
 		return;
 	if (jifl_count_is_special(s))
 		jifl_count_finish_special(call, count, true);
@@ -174,7 +174,7 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 	call = jifl_count_take(lane);
 	if (call) {
 		count = this_cpu_read(jifl_cpu.lanes[lane].count);
-		if (likely(!(call & JIFL_COUNT_ADOPTED)) || !jifl_adopted_end(call, count))
+		if (likely(!(call & JIFL_COUNT_ADOPTED)) || !jifl_adopted_end(current, call, count))
 			jifl_count_finish(call, count, false);
 		mark = jifl_count_mark(JIFL_RECORD_END, level, jifl_count_index(call));
 		if (unlikely(jifl_ring_end(mark, task_pid_nr(current), result)) &&
@@ -214,7 +214,7 @@ void jifl_count_end_outside(unsigned long lane, u64 result, enum jifl_level leve
 	if (!call)
 		jifl_count_end_cut(lane, level);
 	if (!s || (unlikely(call & JIFL_COUNT_ADOPTED) && !s->tool->records &&
-		   jifl_adopted_end(call, this_cpu_read(jifl_cpu.lanes[lane].count)))) {
+		   jifl_adopted_end(current, call, this_cpu_read(jifl_cpu.lanes[lane].count)))) {
 		jifl_count_take(lane);
 		return;
 	}

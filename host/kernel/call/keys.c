@@ -6,6 +6,10 @@
  * All processors add to the same cells (cells.h), because each call adds only once. Keys that find
  * no room are counted together.
  *
+ * Calls that had begun before their session (adopted.c) have keys of their own. Their count is
+ * added where it ends, also where another task ends it: with all CPUs stopped, at the end of the
+ * session.
+ *
  * Contexts: jifl_keys_add: any but NMI, with preemption off; the others sleep.
  */
 #include <linux/atomic.h>
@@ -34,6 +38,7 @@ struct jifl_keys_name {
 	s32 tgid;
 	char comm[TASK_COMM_LEN];
 	u32 level;
+	u32 adopted;		/* 1: of calls that had begun before the session */
 };
 
 struct jifl_keys_cell {
@@ -47,6 +52,7 @@ struct jifl_keys_table {
 	struct jifl_cells cells;	/* struct jifl_keys_cell; first, for jifl_cells_end */
 	u32 flags;			/* JIFL_FLAG_BY_* */
 	struct jifl_keys_cell other;	/* of keys without a cell */
+	struct jifl_keys_cell other_adopted;	/* of those that have `adopted` */
 };
 
 int jifl_keys_init(void)
@@ -102,6 +108,19 @@ static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_nam
 		strscpy_pad(name->comm, jifl_keys_comm(level), sizeof(name->comm));
 }
 
+static void jifl_keys_name_adopted(const struct jifl_keys_table *t,
+				   const struct task_struct *task, struct jifl_keys_name *name)
+{
+	memset(name, 0, sizeof(*name));
+	name->adopted = !JIFL_HOST_PLANTED(adopted_as_keys);
+	if (t->flags & JIFL_FLAG_BY_LEVEL)
+		name->level = JIFL_LEVEL_TASK;
+	if (t->flags & JIFL_FLAG_BY_PID)
+		name->tgid = task->tgid;
+	if (t->flags & JIFL_FLAG_BY_COMM)
+		strscpy_pad(name->comm, task->comm, sizeof(name->comm));
+}
+
 /* The cell of that name, or the one for all names without room. */
 static struct jifl_keys_cell *jifl_keys_cell(struct jifl_keys_table *t,
 					     const struct jifl_keys_name *name)
@@ -110,7 +129,9 @@ static struct jifl_keys_cell *jifl_keys_cell(struct jifl_keys_table *t,
 						name, sizeof(*name));
 
 	static_assert(offsetof(struct jifl_keys_cell, name) == sizeof(struct jifl_cell));
-	return cell ? container_of(cell, struct jifl_keys_cell, cell) : &t->other;
+	if (cell)
+		return container_of(cell, struct jifl_keys_cell, cell);
+	return name->adopted ? &t->other_adopted : &t->other;
 }
 
 void jifl_keys_add(struct jifl_keys_table *t, u64 value)
@@ -120,6 +141,21 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 
 	jifl_own_begin();
 	jifl_keys_name(t, &name);
+	cell = jifl_keys_cell(t, &name);
+	jifl_own_end();
+	atomic64_inc(&cell->calls);
+	atomic64_add(value, &cell->sum);
+}
+
+void jifl_keys_add_adopted(struct jifl_keys_table *t, const struct task_struct *task, u64 value)
+{
+	struct jifl_keys_name name;
+	struct jifl_keys_cell *cell;
+
+	if (t->flags & JIFL_FLAG_BY_CPU)
+		return;
+	jifl_own_begin();
+	jifl_keys_name_adopted(t, task, &name);
 	cell = jifl_keys_cell(t, &name);
 	jifl_own_end();
 	atomic64_inc(&cell->calls);
@@ -138,6 +174,7 @@ static void jifl_keys_fill(const void *table, u32 i, void *answer)
 		.cpu = cell->name.cpu,
 		.tgid = cell->name.tgid,
 		.level = cell->name.level,
+		.adopted = cell->name.adopted,
 		.calls = atomic64_read(&cell->calls),
 		.sum = atomic64_read(&cell->sum),
 	};
@@ -152,6 +189,7 @@ static void jifl_keys_rest(const void *table, struct jifl_table_read *req)
 
 	req->rest[JIFL_KEY_OTHER_CALLS] = atomic64_read(&t->other.calls);
 	req->rest[JIFL_KEY_OTHER_SUM] = atomic64_read(&t->other.sum);
+	req->rest[JIFL_KEY_OTHER_ADOPTED] = atomic64_read(&t->other_adopted.calls);
 }
 
 static_assert(sizeof(struct jifl_key) <= JIFL_ANSWER_MAX);

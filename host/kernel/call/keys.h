@@ -8,6 +8,7 @@
 
 struct jifl_keys_table;
 struct jifl_session;
+struct task_struct;
 
 int jifl_keys_init(void);
 /* Makes s's table; -ENOMEM. Sleeps. */
@@ -16,6 +17,12 @@ int jifl_keys_open(struct jifl_session *s);
 void jifl_keys_close(struct jifl_session *s);
 /* Adds a call of the current task and its value. Preemption is off; a run queue may be locked. */
 void jifl_keys_add(struct jifl_keys_table *t, u64 value);
+/*
+ * Adds such a call of the task, which had begun before the session; keys of these are entries of
+ * their own. Of a session that counts by CPU nothing is added: the task has been on many. As
+ * jifl_keys_add, or all CPUs are stopped.
+ */
+void jifl_keys_add_adopted(struct jifl_keys_table *t, const struct task_struct *task, u64 value);
 /* JIFL_TABLE_KEYS, of a struct jifl_keys_table. */
 extern const struct jifl_answer jifl_keys_answer;
 

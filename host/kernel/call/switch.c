@@ -271,7 +271,7 @@ static void jifl_switch_cut(struct task_struct *task)
 
 		/* With its session an adopted call ends as it was meant to. */
 		if (!call || jifl_count_session(call) != jifl_switch_ended ||
-		    !jifl_adopted_end(call, v.lanes[lane].count))
+		    !jifl_adopted_end(task, call, v.lanes[lane].count))
 			jifl_switch_mark_given_up(call, jifl_switch_drain);
 	}
 }
@@ -320,6 +320,7 @@ void jifl_switch_take(struct task_struct *task, unsigned int lane)
 /* Of what is saved in a place: the calls of s, or all if that is NULL. */
 static void jifl_switch_sweep_place(u32 at, const struct jifl_session *s)
 {
+	const struct task_struct *task = jifl_saved_task[at];
 	struct jifl_saved *saved = &jifl_saved_value[at];
 	unsigned int lane;
 
@@ -328,7 +329,7 @@ static void jifl_switch_sweep_place(u32 at, const struct jifl_session *s)
 
 		if (!call || (s && jifl_count_session(call) != s))
 			continue;
-		if (!s || !jifl_adopted_end(call, saved->lanes[lane].count))
+		if (!s || !jifl_adopted_end(task, call, saved->lanes[lane].count))
 			jifl_count_miss_call(call, jifl_switch_drain);
 		saved->lanes[lane].call = 0;
 	}

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from churn import start_load, stop_load
 from detach import EACH, addresses_of, asleep, file_system, of_system_calls, outermost, stacks, wake
-from lib import (SLOWNESS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
-                 session, status, wait_for)
+from lib import (SLOWNESS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file,
+                 report, run, same, session, status, wait_for)
 
 TRACING = Path("/sys/kernel/tracing")
 OUT = Path("/run/adopted")
@@ -28,6 +28,8 @@ CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
 # Of sessions that come and go by the command.
 COMMANDS = 6
 OURS = ("-n", "sleepers")
+# Of the module jifl_pair; how often the first of its threads goes round its loop.
+PAIR, ROUNDS = Path("/proc/jifl_pair"), 100_000
 HUNG_TASKS = Path("/proc/sys/kernel/hung_task_timeout_secs")
 # What takes a thread of the kernel that is never done. Not each kernel has them all.
 THREADS = ["worker_thread", "kswapd", "rcu_gp_kthread", "kthread_worker_fn", "kjournald2"]
@@ -330,6 +332,66 @@ def by_name():
     check("they have worked", one["adopted_sum"] > 0, data)
 
 
+def of_pair(what, by, form="json"):
+    """What a session says of the two threads of jifl_pair, of which one does thrice what the other does."""
+    owner = session(what, "kthread:jifl_pair/*", "--by", by, "-f", form)
+    PAIR.write_text(str(ROUNDS))
+    out, err = interrupt(owner)
+    same(f"by {by}: exit status", (owner.returncode, err if form == "json" else ""), (0, ""))
+    return out, err
+
+
+def by_thread():
+    """Each thread of a pattern has its own figures, and their sum is that of the target."""
+    same("the module with two threads", run("insmod", f"{Path(module_file()).parent}/jifl_pair.ko").returncode, 0)
+    pids = {name: int(run("pgrep", "-x", name).stdout) for name in ("jifl_pair/1", "jifl_pair/3")}
+    for what, member, each in (("insn", "adopted_instructions", 2), ("block", "adopted_blocks_executed", 1)):
+        data = json.loads(of_pair(what, "comm,pid")[0])
+        rows = {row["comm"]: row for row in data["rows"]}
+        figure(f"{what} by thread", rows)
+        same(f"{what}: a row a thread", {name: row["pid"] for name, row in rows.items()}, pids)
+        same(f"{what}: each is one call, which had begun before", {(row["adopted"], row["calls"]) for row in rows.values()},
+             {(1, 0)})
+        same(f"{what}: nothing is without room", set(data["other"].values()), {0})
+        same(f"{what}: they add up to the total", sum(row[member] for row in rows.values()), data["total"][member])
+        one, three = (rows.get(name, {}).get(member, 0) for name in pids)
+        # A round of the loop is two or three instructions, and one block. The rest is a wake-up.
+        check(f"{what}: each has done its work", each * ROUNDS <= one < 2 * each * ROUNDS < 3 * each * ROUNDS <= three,
+              (one, three))
+        same(f"{what}: the largest is the first", data["rows"][0]["comm"], "jifl_pair/3")
+    rows = json.loads(of_pair("insn", "pid")[0])["rows"]
+    same("by process", [row["pid"] for row in rows], [pids["jifl_pair/3"], pids["jifl_pair/1"]])
+    out, _ = of_pair("insn", "comm,pid", "text")
+    lines = [line.split() for line in out.splitlines()]
+    same("text: columns", lines[0], ["COMM", "PID", "ADOPTED", "INSNS", "SHARE"])
+    whole = re.search(r"^# adopted: 2 calls of kthread:jifl_pair/\*, with ([\d,]+) instructions from then on$", out, re.M)
+    check("text: the whole is told", whole, out)
+    same("text: the rows are the whole", sum(int(line[3].replace(",", "")) for line in lines[1:3]),
+         int(whole[1].replace(",", "")))
+    out, err = of_pair("block", "comm,pid", "csv")
+    lines = out.splitlines()
+    same("csv: columns", lines[0], "comm,pid,calls,blocks_executed,adopted,adopted_blocks_executed")
+    same("csv: threads", [line.split(",")[:5] for line in lines[1:]],
+         [[name, str(pids[name]), "0", "0", "1"] for name in ("jifl_pair/3", "jifl_pair/1")])
+    whole = re.search(r"adopted: 2 calls of kthread:jifl_pair/\*, with ([\d,]+) blocks", err)
+    same("csv: the rows are the whole", sum(int(line.split(",")[5]) for line in lines[1:]), int(whole[1].replace(",", "")))
+    # A function that has whole calls, too: those stand beside.
+    owner = session("block", "fn:pair_thread", "--by", "comm", "-f", "json")
+    PAIR.write_text(str(ROUNDS))
+    data = json.loads(interrupt(owner)[0])
+    same("of a function", {row["comm"]: (row["adopted"], row["calls"]) for row in data["rows"]},
+         {"jifl_pair/1": (1, 0), "jifl_pair/3": (1, 0)})
+    process = napping()
+    owner = session("insn", "fn:pipe_read", "--by", "comm", "-n", "cat", "-f", "json")
+    process.terminate()
+    process.communicate()
+    run("sh", "-c", "echo x | cat")
+    rows = json.loads(interrupt(owner)[0])["rows"]
+    check("calls from before and from then on are one row", len(rows) == 1 and rows[0]["adopted"] == 1 and rows[0]["calls"]
+          and rows[0]["instructions"] and rows[0]["adopted_instructions"], rows)
+    same("the module with two threads goes", run("rmmod", "jifl_pair").returncode, 0)
+
+
 def recorded(command, form, *words):
     """Starts a session of a command that records. What is returned ends it, and returns what it writes, and its notes."""
     owner = session(*words, "-f", form, "-o", OUT, command=command)
@@ -410,7 +472,8 @@ def refusals():
     for words, hint in ((["count", "call", "kthread:kswapd0"], "fn:balance_pgdat"),
                         (["why", "kthread:kswapd0"], "fn:balance_pgdat"),
                         (["count", "insn", "kthread:kswapd0", "--no-adopt"], "leave out --no-adopt"),
-                        (["count", "insn", "kthread:kswapd0", "--by", "comm"], "calls that end"),
+                        (["count", "insn", "kthread:kswapd0", "--by", "cpu"], "--by comm,pid has a row"),
+                        (["count", "none", "kthread:kswapd0", "--by", "comm"], "does not go with `count none`"),
                         (["count", "insn", "kthread:kswapd0", "-n", "cat"], "-n does not go with"),
                         (["count", "insn", "kthread:kswapd0", "fn:vfs_read"], "give it alone"),
                         (["count", "insn", "kthread:kswapd7"], "the nearest are kthread:kswapd0"),
@@ -436,6 +499,7 @@ def adopt(sleepers, rounds):
     in_alternatives()
     threads(mounts)
     by_name()
+    by_thread()
     one_call_recorded()
     threads_recorded()
     not_asked()

@@ -204,8 +204,8 @@ pub struct Key {
     pub sum: u64,
     /// The level, an index into [`super::LEVELS`].
     pub level: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1: the calls had begun before the session.
+    pub adopted: u32,
 }
 
 // SAFETY: it is `struct jifl_key`, as the test of the ABI holds, of integers.
@@ -217,6 +217,8 @@ unsafe impl Entry for Key {
 pub const KEY_OTHER_CALLS: usize = 0;
 /// In [`TableRead::rest`] of [`Key`]: what was counted in these.
 pub const KEY_OTHER_SUM: usize = 1;
+/// In [`TableRead::rest`] of [`Key`]: calls without room that had begun before the session.
+pub const KEY_OTHER_ADOPTED: usize = 2;
 
 /// What locks are called, by [`Lock::kind`], as perf has them; the last is none, but a locked
 /// cmpxchg that failed and is tried again.

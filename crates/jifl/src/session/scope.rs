@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use jifl_sys::abi::{
-    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, FLAGS_BY, Start, to_name,
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, FLAG_BY_CPU,
+    FLAG_BY_LEVEL, Start, to_name,
 };
 use jifl_sys::device::Door;
 use jifl_sys::os::{self, Gated};
@@ -510,11 +511,11 @@ impl Scope {
                  --warm",
             ));
         }
-        // Only calls that end are in the sums by name, process, CPU and level.
-        if session.start.flags & FLAGS_BY != 0 {
+        // What such a thread has executed is known at the end, when it has been on many CPUs.
+        if session.start.flags & (FLAG_BY_CPU | FLAG_BY_LEVEL) != 0 {
             return Err(Failure::usage(
-                "kthread: does not go with --by comm, pid, cpu and context, which count calls that \
-                 end: give one thread at a time",
+                "kthread: does not go with --by cpu and context, which are known of calls that \
+                 end: --by comm,pid has a row for each thread",
             ));
         }
         may.map_err(|_| {

@@ -128,6 +128,7 @@ pub fn sheet(
         figures,
         ratio,
         lines,
+        optional: 0..0,
         other: None,
         beside,
     };

@@ -223,13 +223,9 @@ fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
 
 fn run_keys(args: &CountArgs, (kind, by): (Kind, &[By]), flags: u32) -> Result<u8, Failure> {
     let (outcome, door, mut sink) = observe(args, kind, flags)?;
-    let sheet = keys::sheet(&door, kind, by)?;
-    if let Some(calls) = sheet
-        .other
-        .as_ref()
-        .map(|other| other[0])
-        .filter(|calls| *calls > 0)
-    {
+    let sheet = keys::sheet(&door, kind, by, &outcome.report)?;
+    let calls = |other: &Vec<u64>| other.iter().step_by(2).sum::<u64>();
+    if let Some(calls) = sheet.other.as_ref().map(calls).filter(|calls| *calls > 0) {
         output::note(&format!(
             "jifl: {calls} calls found no room for their key, and are counted together: load the \
              module with a larger count_keys"

@@ -2,6 +2,7 @@
 //! Counts by keys: a table whose first columns are the keys, and whose other columns are figures.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -102,6 +103,8 @@ pub struct Sheet {
     pub keys: Vec<&'static str>,
     /// Columns of figures.
     pub figures: Vec<Figure>,
+    /// Those that people do not see if all of them are 0.
+    pub optional: Range<usize>,
     /// The computed column, which is the last.
     pub ratio: Ratio,
     /// Its lines.
@@ -130,10 +133,25 @@ struct Object<'a> {
 }
 
 impl Sheet {
-    /// Sorts lines by the first figure, the largest first.
+    /// Sorts lines by a figure, the largest first.
     pub fn sort(&mut self, figure: usize) {
+        self.sort_by(|line| line.figures[figure]);
+    }
+
+    /// Sorts lines by a number of each, the largest first.
+    pub fn sort_by(&mut self, number: impl Fn(&Line) -> u64) {
         self.lines
-            .sort_by(|a, b| (b.figures[figure], &a.keys).cmp(&(a.figures[figure], &b.keys)));
+            .sort_by(|a, b| (number(b), &a.keys).cmp(&(number(a), &b.keys)));
+    }
+
+    /// Which columns of figures people see.
+    fn seen(&self, total: &[u64]) -> Vec<usize> {
+        let sums = total.iter().enumerate();
+        let mut sums = sums.filter(|(at, _)| self.optional.contains(at));
+        let hidden = sums.all(|(_, sum)| *sum == 0);
+        (0..self.figures.len())
+            .filter(|at| !hidden || !self.optional.contains(at))
+            .collect()
     }
 
     /// Sums of all lines.
@@ -159,7 +177,8 @@ impl Sheet {
     fn text(&self, lines: &[Line], width: Option<usize>) -> String {
         let total = self.total();
         let titles = self.keys.iter().map(|key| key.to_uppercase());
-        let figures = self.figures.iter().map(|figure| figure.title.to_owned());
+        let seen = self.seen(&total);
+        let figures = seen.iter().map(|at| self.figures[*at].title.to_owned());
         let ratio = [self.ratio.title.to_owned()];
         let mut cells = vec![titles.chain(figures).chain(ratio).collect::<Vec<_>>()];
         for line in lines {
@@ -180,15 +199,19 @@ impl Sheet {
     /// The line of the sums without room, if there are any. The first key is a word, the other keys
     /// are `none`.
     fn without_room(&self, none: &str) -> Option<(Vec<String>, &[u64])> {
-        let other = self.other.as_ref().filter(|other| other[0] > 0)?;
+        let some = |other: &&Vec<u64>| other.iter().any(|figure| *figure > 0);
+        let other = self.other.as_ref().filter(some)?;
         let mut keys = vec![none.to_owned(); self.keys.len()];
         *keys.first_mut()? = "(other)".into();
         Some((keys, other))
     }
 
     fn summary(&self, shown: usize, total: &[u64]) -> String {
-        let figures: Vec<String> = (self.figures.iter().zip(total))
-            .map(|(figure, sum)| format!("{} {}", figure.title.to_lowercase(), grouped(*sum)))
+        let figures: Vec<String> = (self.seen(total).into_iter())
+            .map(|at| {
+                let title = self.figures[at].title.to_lowercase();
+                format!("{title} {}", grouped(total[at]))
+            })
             .collect();
         let mut text = format!("# all together: {}\n", figures.join(", "));
         if shown < self.lines.len() {
@@ -209,7 +232,8 @@ impl Sheet {
             Of::Percent(whole) => percent(part, figures[whole]),
             Of::Mean(number) => mean(part, figures[number]),
         };
-        let figures = figures.iter().map(|figure| grouped(*figure));
+        let seen = self.seen(total).into_iter();
+        let figures = seen.map(|at| grouped(figures[at]));
         figures.chain([ratio]).collect()
     }
 
@@ -325,6 +349,7 @@ mod tests {
                 figure: 1,
                 of: Of::Mean(0),
             },
+            optional: 0..0,
             lines: vec![line("sh", 7, 10, 1_000), line("a,\"\x1b", 8, 1, 5_000)],
             other: Some(vec![2, 30]),
             beside: BTreeMap::from([("keys", 2)]),
@@ -369,6 +394,21 @@ mod tests {
         sheet.ratio.of = Of::Percent(0);
         assert_eq!(sheet.shown(&[4, 1], &sheet.total())[2], "25.0%");
         assert_eq!(mean(1, 0), "-");
+    }
+
+    #[test]
+    fn optional_columns_without_figures_are_for_programs() {
+        let mut sheet = sheet();
+        sheet.optional = 0..1;
+        let text = sheet.render(form(Format::Text, 1), &sample(Kind::Insn), "");
+        assert!(text.contains("CALLS"), "{text}");
+        sheet.lines.iter_mut().for_each(|line| line.figures[0] = 0);
+        sheet.other = Some(vec![0, 0]);
+        let text = sheet.render(form(Format::Text, 1), &sample(Kind::Insn), "");
+        assert!(text.contains("# all together: insns 6,000\n"), "{text}");
+        assert!(!text.contains("CALLS"), "{text}");
+        let text = sheet.render(form(Format::Csv, 9), &sample(Kind::Insn), "");
+        assert!(text.starts_with("comm,pid,calls,instructions\n"), "{text}");
     }
 
     #[test]
