@@ -9,3 +9,9 @@ import harness
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_kinds(kernel, show):
     harness.guest("kinds", harness.compile_program("calls32"), kernel=kernel, smp=2, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_every_tool_has_every_kind(kernel, show):
+    program = harness.compile_program("calls32")
+    harness.guest("kinds_tools", program, kernel=kernel, smp=2, timeout=1800, show=show)
