@@ -104,6 +104,13 @@ pub const WANTED: &[Wanted] = &[
         &["kallsyms_show_value"],
         "answers with addresses of the kernel, as of `jifl dump`",
     ),
+    // Targets of plugins.
+    part(&["softirq_vec"], "softirqs as targets of plugins"),
+    part(&["softirq_to_name"], "softirqs as targets of plugins"),
+    part(
+        &["irq_default_primary_handler"],
+        "interrupts that a thread handles as targets of plugins",
+    ),
     // Memory for the code cache.
     load(
         &["execmem_alloc", "module_alloc"],
