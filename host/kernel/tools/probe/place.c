@@ -128,7 +128,8 @@ static void jifl_probe_refuse_at(struct jifl_session *s, unsigned long address)
 
 /* Those in these tables, of the kernel itself, or of a module whose text is still there. */
 static void jifl_probe_refuse_tables(struct jifl_session *s, const struct module *mod,
-				     const struct jump_entry *key, const struct jump_entry *keys_end,
+				     const struct jump_entry *key,
+				     const struct jump_entry *keys_end,
 				     const struct static_call_site *call,
 				     const struct static_call_site *calls_end)
 {
