@@ -273,16 +273,17 @@ impl Code {
 
     /// Is it a branch on a condition whose ways can be told apart?
     pub fn is_branch(&self, address: u64) -> bool {
-        let is_loop = |one: &Instruction| {
-            matches!(
-                one.mnemonic(),
-                Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne
-            )
-        };
-        self.at(address).is_some_and(|one| {
-            one.flow_control() == FlowControl::ConditionalBranch && !is_loop(one)
-        })
+        self.at(address).is_some_and(is_branch)
     }
+}
+
+/// Is it a branch on a condition whose ways can be told apart?
+pub fn is_branch(one: &Instruction) -> bool {
+    let is_loop = matches!(
+        one.mnemonic(),
+        Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne
+    );
+    one.flow_control() == FlowControl::ConditionalBranch && !is_loop
 }
 
 #[cfg(test)]

@@ -22,21 +22,14 @@ use jifl_code::graph::{Block, Edge, EdgeKind, Graph};
 use jifl_code::image::Image;
 use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_TAKEN};
 
+use super::code::is_branch;
+
 /// Does the kernel change the instruction, or is it a warning's?
 pub fn is_kernels(image: &Image, one: &Instruction) -> bool {
     let (at, tables) = (one.ip(), &image.tables);
     tables.keys.binary_search_by_key(&at, |(at, _)| *at).is_ok()
         || tables.static_calls.binary_search(&at).is_ok()
         || one.mnemonic() == Mnemonic::Ud2
-}
-
-/// Is it a branch on a condition, whose ways can be told apart?
-fn is_branch(one: &Instruction) -> bool {
-    let is_loop = matches!(
-        one.mnemonic(),
-        Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne
-    );
-    one.flow_control() == FlowControl::ConditionalBranch && !is_loop
 }
 
 /// The places, addresses and `SPLICE_*`, whose executions are together those of the instruction at

@@ -27,9 +27,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jifl_code::program::Program;
-use jifl_sys::abi::{
-    FLAG_ADOPT, Kind, SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_OWNED, SPLICE_TAKEN, Splice,
-};
+use jifl_sys::abi::{FLAG_ADOPT, Kind, SPLICE_BEFORE, SPLICE_OWNED, Splice};
 use serde::Serialize;
 
 use self::code::Parts;
@@ -289,14 +287,9 @@ fn list(
         function: function(splice.target),
         leads: Vec::new(),
     });
-    let side = |splice: &Splice| match splice.where_ {
-        SPLICE_TAKEN => ":taken",
-        SPLICE_NOT_TAKEN => ":not-taken",
-        _ => "",
-    };
     let lead = |at: &usize| {
         let splice = &places.splices[*at];
-        format!("{:#x}{}", splice.address, side(splice))
+        format!("{:#x}{}", splice.address, place::side(splice))
     };
     let derived = places.names[places.splices.len()..].iter();
     let derived = derived.zip(&places.derived).map(|(name, one)| Listed {

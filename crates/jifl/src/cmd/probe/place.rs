@@ -480,13 +480,18 @@ impl Kernel<'_> {
         };
         let module = function.module.as_ref();
         let module = module.map_or_else(String::new, |module| format!("@{module}"));
-        let side = match splice.where_ {
-            SPLICE_TAKEN => ":taken",
-            SPLICE_NOT_TAKEN => ":not-taken",
-            _ => "",
-        };
+        let side = side(splice);
         let offset = splice.address.wrapping_sub(start);
         format!("{name}{module}+{offset:#x}{side}")
+    }
+}
+
+/// How names of places end: with a way of a branch, or with nothing.
+pub fn side(splice: &Splice) -> &'static str {
+    match splice.where_ {
+        SPLICE_TAKEN => ":taken",
+        SPLICE_NOT_TAKEN => ":not-taken",
+        _ => "",
     }
 }
 
