@@ -547,6 +547,19 @@ pub mod tests {
     }
 
     #[test]
+    fn callers_are_those_that_plugins_have() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = std::fs::read_to_string(root.join("host/kernel/plugin/kinds.c")).unwrap();
+        for (word, callers) in CALLED_BY {
+            let list = format!("{}_callers[] = {{", word.trim_end_matches(':'));
+            let (_, list) = text.split_once(&list).unwrap();
+            let (list, _) = list.split_once('}').unwrap();
+            let theirs: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+            assert_eq!(theirs, callers, "{word}");
+        }
+    }
+
+    #[test]
     fn what_is_no_target_is_said_in_one_line() {
         for (word, hint) in [
             (
