@@ -8,13 +8,13 @@ usage: kinds.py CALLS32
 CALLS32 is the program calls32.
 """
 
-import contextlib
 import fcntl
 import re
 import socket
 import struct
 from pathlib import Path
 
+from detach import stacks
 from kcore import kernel_memory
 from lib import (Device, background, check, figure, interrupt, main, module_file, report, run, same, session,
                  wait_for)
@@ -284,21 +284,12 @@ def put_off():
              {name: (want, 0)} if want else {})
 
 
-def inside(function):
-    """How many tasks have the function on their stacks."""
-    stacks = []
-    for path in Path("/proc").glob("[0-9]*/task/[0-9]*/stack"):
-        with contextlib.suppress(OSError):
-            stacks.append(path.read_text())
-    return sum(f" {function}+" in stack for stack in stacks)
-
-
 def put_off_before():
     """Of two calls that are going on when a session starts, the work item's is taken over."""
     for word, want in (("work:contexts_stroll", 1), ("fn:contexts_stroll", 2)):
         FILE.write_text("reset 10")
         process = background("sh", "-c", f"echo stroll {FIRE} > {FILE}")
-        wait_for("both calls", lambda: inside("contexts_stroll") == 2)
+        wait_for("both calls", lambda: sum("contexts_stroll" in stack for stack in stacks()) == 2)
         owner = session("insn", word, "-f", "json")
         process.communicate()
         same(f"{word}: the calls end", process.returncode, 0)

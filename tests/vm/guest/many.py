@@ -21,8 +21,6 @@ EVENTS = TRACING / "kprobe_events"
 PLACES, NETWORK = 50_000, re.compile("(tcp|ip|udp|sock)_")
 # What a session waits in. Each that the kernel has gets a kprobe, which counts.
 WAITS = ("synchronize_rcu", "synchronize_rcu_expedited", "synchronize_rcu_tasks", "stop_machine")
-# Also of what is in the kernel's allocators for the next one to ask.
-BYTES = 400
 
 
 def memory():
