@@ -187,6 +187,7 @@ static const struct jifl_part {
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
 	{ "text changes", jifl_watch_init, jifl_watch_exit },
 	{ "direct calls", NULL, jifl_compat_direct_exit },
+	{ "names", NULL, jifl_function_refuse_exit },
 	{ "doors", NULL, jifl_doors_close },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "guards", jifl_guard_init, jifl_guard_exit },

@@ -150,6 +150,9 @@ struct jifl_session {
 	struct jifl_target **doors;
 	struct jifl_jump **jumps; /* room: the end needs no memory */
 	u32 nsites, ndoors;
+	struct jifl_closed closed; /* of these doors, at the end */
+	struct jifl_jumps_looked *looked; /* what is known of jumps until they are there; or NULL */
+	void **aim_pieces;	/* aim.c's: memory of aims; NULL: there was none yet */
 	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */
 };
 

@@ -78,6 +78,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(NEEDED, kallsyms_lookup_name) \
 	X(NEEDED, kallsyms_lookup) \
 	X(OPTIONAL, kallsyms_lookup_size_offset) \
+	X(OPTIONAL, kallsyms_on_each_symbol) \
 	X(OPTIONAL, kallsyms_show_value) \
 	X(OPTIONAL, ftrace_location_range) \
 	X(NEEDED, is_ftrace_trampoline) \

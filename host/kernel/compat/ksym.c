@@ -8,6 +8,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/string.h>
+#include <linux/version.h>
 #include <asm/ibt.h>
 
 #include "../kernel.h"
@@ -121,6 +122,24 @@ int jifl_ksym_hold(unsigned long addr, struct module **module)
 	preempt_enable();
 	*module = err ? NULL : mod;
 	return err;
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+static int call_each(void *fn, const char *name, unsigned long addr)
+#else
+static int call_each(void *fn, const char *name, struct module *module, unsigned long addr)
+#endif
+{
+	int (*const each)(const char *name, unsigned long addr) = fn;
+
+	return each(name, addr);
+}
+
+int jifl_ksym_each(int (*fn)(const char *name, unsigned long addr))
+{
+	if (!jifl_imported(kallsyms_on_each_symbol))
+		return -EOPNOTSUPP;
+	return jifl_import(kallsyms_on_each_symbol)(call_each, fn);
 }
 
 unsigned long jifl_ksym_end(unsigned long addr)

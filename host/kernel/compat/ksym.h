@@ -37,6 +37,11 @@ void jifl_ksym_module(unsigned long addr, char *name, size_t size);
  * -ENOENT: the module is about to go. Process context.
  */
 int jifl_ksym_hold(unsigned long addr, struct module **module);
+/*
+ * Calls fn with each symbol of the kernel itself, in the order of addresses, until it returns a
+ * value that is not 0. That, or 0; -EOPNOTSUPP: this kernel cannot. Process context; sleeps.
+ */
+int jifl_ksym_each(int (*fn)(const char *name, unsigned long addr));
 /* The end of the function at addr: where the next symbol starts. */
 unsigned long jifl_ksym_end(unsigned long addr);
 

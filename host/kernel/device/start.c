@@ -121,6 +121,7 @@ static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
 	int ret = 0;
 	u32 i;
 
+	jifl_function_expect(s->ntargets);
 	for (i = 0; i < s->ntargets && !ret; i++) {
 		if (copy_from_user(&spec, &list[i], sizeof(spec)))
 			return -EFAULT;

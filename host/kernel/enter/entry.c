@@ -251,7 +251,7 @@ static u64 jifl_entry_handler(u64 nr)
 	return handlers[nr];
 }
 
-static struct jifl_target *jifl_entry_find(u64 nr)
+static struct jifl_target *jifl_entry_find(u64 nr, u64 address)
 {
 	return jifl_entry_targets[nr];
 }

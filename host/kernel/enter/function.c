@@ -20,14 +20,16 @@
  *    looked the target up, and behind it, when the thread has nothing but the address to go to. In
  *    between preemption is off.
  *    The stub and the trampolines never sleep.
- * 3. jifl_function_detach unregisters, stops the machine for a moment, and waits for RCU tasks.
+ * 3. jifl_function_close unregisters. Behind it the machine is stopped for a moment, and then RCU
+ *    tasks waits: jifl_evict does both at a session's end, jifl_function_wait where a session does
+ *    not come to run. After these jifl_function_closed frees.
  *    To stop the machine each CPU switches to its stopper. So nothing that ran with preemption
  *    off, in an interrupt, in a softirq or in the idle task is in the stub any more.
  *    RCU tasks waits for tasks that were preempted in the stub or on the way to it. An idle task
  *    is never preempted there, because idle tasks run with preemption off. ftrace waits in much
  *    the same way when it unregisters an ops that may be freed (ftrace_shutdown). That is not
  *    relied upon, and not promised for direct calls.
- * 4. So behind jifl_function_detach no thread is in the stub for a site of this batch. The batch
+ * 4. So in jifl_function_closed no thread is in the stub for a site of this batch. The batch
  *    holds references to its targets until then. So a target that jifl_function_find has found is
  *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
  *    the hash table: where RCU does not watch, jifl_choose_copy looks nothing up.
@@ -116,9 +118,9 @@ struct jifl_target *jifl_function_starting(unsigned long begin)
 	return t && t->id == begin ? t : NULL;
 }
 
-static struct jifl_target *function_find(u64 begin)
+static struct jifl_target *function_find(u64 begin, u64 address)
 {
-	return jifl_function_find(function_address(begin));
+	return jifl_function_find(address);
 }
 
 /* Functions in which tasks end, as the system calls exit and exit_group. */
@@ -253,25 +255,36 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 	return 0;
 }
 
-void jifl_function_detach(struct jifl_target **targets, u32 n)
+void jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c)
 {
 	struct jifl_function_batch *b, *next;
-	LIST_HEAD(unused);
 	u32 i;
 
 	for (i = 0; i < n; i++) {
 		b = targets[i]->batch;
 		if (!--targets[i]->users && !--b->used)
-			list_add(&b->list, &unused);
+			list_add(&b->list, &c->batches);
 	}
-	if (list_empty(&unused))
-		return;
-	jifl_plant_close_door();
-	list_for_each_entry_safe(b, next, &unused, list)
+	if (!list_empty(&c->batches))
+		jifl_plant_close_door();
+	list_for_each_entry_safe(b, next, &c->batches, list)
 		if (!jifl_batch_unregister(b))
 			list_del(&b->list);
-	jifl_batch_wait();
-	list_for_each_entry_safe(b, next, &unused, list)
+	if (JIFL_HOST_PLANTED(doors_freed_early))
+		jifl_function_closed(c);
+}
+
+void jifl_function_closed(struct jifl_closed *c)
+{
+	struct jifl_function_batch *b, *next;
+
+	list_for_each_entry_safe(b, next, &c->batches, list)
 		jifl_batch_free(b);
+	INIT_LIST_HEAD(&c->batches);
 	jifl_function_close_doors();
+}
+
+void jifl_function_wait(void)
+{
+	jifl_batch_wait();
 }

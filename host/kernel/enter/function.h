@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include "../../../include/uapi/jifl.h"
 
+struct jifl_closed;
 struct jifl_target;
 
 extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it, */
@@ -27,6 +28,10 @@ bool jifl_function_leads(const struct jifl_target *t, u64 to);
  * context; sleeps.
  */
 enum jifl_refusal jifl_function_refusal(unsigned long begin);
+/* Refusals of n functions will be asked for. Process context; sleeps. */
+void jifl_function_expect(u32 n);
+/* What was kept for that goes. Nobody asks any more. */
+void jifl_function_refuse_exit(void);
 /* The same of a function about which jifl_notrace_may has said no. */
 enum jifl_refusal jifl_function_without_door(unsigned long begin);
 /*
@@ -48,10 +53,14 @@ struct jifl_target *jifl_function_starting(unsigned long begin);
  */
 int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy);
 /*
- * Undoes attach for each target. When it returns no thread is at a door that no session has
- * attached any more. Under jifl_session_mutex; sleeps.
+ * Undoes attach for each target, in two steps. When the first returns nobody comes to a door any
+ * more that no session has attached. Between them jifl_evict runs, or jifl_function_wait. The
+ * second frees what threads at the doors may have used. Under jifl_session_mutex; both sleep.
  */
-void jifl_function_detach(struct jifl_target **targets, u32 n);
+void jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c);
+void jifl_function_closed(struct jifl_closed *c);
+/* When it returns no thread is at a door that was closed before. */
+void jifl_function_wait(void);
 /* No function has a door any more: the table of doors may go. jifl_session_mutex. */
 void jifl_function_close_doors(void);
 

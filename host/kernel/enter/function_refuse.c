@@ -4,7 +4,10 @@
  * enum jifl_refusal. Context: process, sleeps. function.c says which refusals its proof needs.
  */
 #include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <asm/text-patching.h>
 
@@ -13,7 +16,9 @@
 #include "../compat/direct.h"
 #include "../compat/import.h"
 #include "../compat/ksym.h"
+#include "../search.h"
 #include "../text/blacklist.h"
+#include "../text/text.h"
 #include "function.h"
 
 /* Patterns as jifl_function_name_is_among has them. The first line that fits decides. */
@@ -118,6 +123,91 @@ static enum jifl_refusal by_name(const char *name)
 	return JIFL_REFUSED_NO;
 }
 
+/*
+ * The functions of the kernel itself whose names are refused, by their addresses. Which these are
+ * does not change, and a look-up of a name takes some 3,000 instructions. So where very many
+ * functions are asked about, all symbols are read once, and a function is then looked up without
+ * its name. Of several names of one address kallsyms tells the first one, as it does where it is
+ * asked about the address.
+ */
+#define BY_ADDRESS_MAX	2048
+/* Reading all symbols costs as much as looking up some 30,000 names. */
+#define BY_ADDRESS_FROM	16384
+
+struct by_address {
+	u32 n;
+	unsigned long last;	/* address of the symbol before */
+	struct {
+		unsigned long begin;
+		enum jifl_refusal why;
+	} refused[BY_ADDRESS_MAX];
+};
+
+static DEFINE_MUTEX(by_address_mutex);
+static struct by_address *by_address;	/* constant when it is to be seen; NULL: not made yet */
+static struct by_address *made;		/* by_address_mutex */
+static bool names_alone;		/* it cannot be made; by_address_mutex */
+
+static int add_by_address(const char *name, unsigned long addr)
+{
+	const bool alias = addr == made->last;
+	enum jifl_refusal why;
+
+	made->last = addr;
+	if (alias || !jifl_text_is_core(addr))
+		return 0;
+	why = by_name(name);
+	if (why == JIFL_REFUSED_NO)
+		return 0;
+	if (made->n == BY_ADDRESS_MAX)
+		return -ENOSPC;
+	/* jifl_first needs that order. */
+	if (made->n && addr < made->refused[made->n - 1].begin)
+		return -EINVAL;
+	made->refused[made->n].begin = addr;
+	made->refused[made->n++].why = why;
+	return 0;
+}
+
+void jifl_function_expect(u32 n)
+{
+	if (n < BY_ADDRESS_FROM || !jifl_imported(kallsyms_lookup_size_offset))
+		return;
+	mutex_lock(&by_address_mutex);
+	made = by_address || names_alone ? NULL : JIFL_ALLOC(kvzalloc(sizeof(*made), GFP_KERNEL));
+	/* Without memory, or without an answer, names are looked up. */
+	names_alone |= made && jifl_ksym_each(add_by_address);
+	if (made && names_alone) {
+		kvfree(made);
+	} else if (made) {
+		/* Pairs with the acquire in by_symbol. */
+		smp_store_release(&by_address, made);
+	}
+	mutex_unlock(&by_address_mutex);
+}
+
+void jifl_function_refuse_exit(void)
+{
+	kvfree(by_address);
+	by_address = NULL;
+}
+
+/* By the symbol: JIFL_REFUSED_UNKNOWN if none begins there. */
+static enum jifl_refusal by_symbol(unsigned long begin)
+{
+	const struct by_address *b = smp_load_acquire(&by_address);
+	char name[KSYM_NAME_LEN];
+	u32 k;
+
+	if (!b || !jifl_text_is_core(begin))
+		return jifl_ksym_begins(begin, name, sizeof(name)) ? by_name(name) :
+								     JIFL_REFUSED_UNKNOWN;
+	if (jifl_ksym_start(begin) != begin)
+		return JIFL_REFUSED_UNKNOWN;
+	k = jifl_first(i, b->n, b->refused[i].begin < begin);
+	return k < b->n && b->refused[k].begin == begin ? b->refused[k].why : JIFL_REFUSED_NO;
+}
+
 /* What the engine would say of the code there. */
 static enum jifl_refusal by_text(unsigned long addr)
 {
@@ -176,15 +266,15 @@ static enum jifl_refusal by_site(unsigned long begin)
 /* JIFL_REFUSED_SITE, TAKEN and PATCHED are the last that are found. */
 enum jifl_refusal jifl_function_refusal(unsigned long begin)
 {
-	char name[KSYM_NAME_LEN];
-	enum jifl_refusal why;
+	enum jifl_refusal named, why;
 
 	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || !IS_ENABLED(CONFIG_RETHOOK))
 		return JIFL_REFUSED_KERNEL;
-	if (!begin || !jifl_ksym_begins(begin, name, sizeof(name)))
-		return JIFL_REFUSED_UNKNOWN;
+	named = begin ? by_symbol(begin) : JIFL_REFUSED_UNKNOWN;
+	if (named == JIFL_REFUSED_UNKNOWN)
+		return named;
 	why = by_text(begin);
 	if (why == JIFL_REFUSED_NO && !JIFL_HOST_PLANTED(names_not_refused))
-		why = by_name(name);
+		why = named;
 	return why ?: by_site(begin);
 }

@@ -9,8 +9,8 @@
  * instruction, or the one behind the site, to a gate (text/jump.c), whose call of jifl_jump_stub is
  * what an fentry site's call is to others. The proof of function.c holds for it with these words:
  * the site is the call in the gate, the address behind the site is the gate's (jifl_gate_door),
- * ftrace's registration is jifl_jumps_get, and steps 1 to 4 are jifl_jumps_put: it waits as
- * function.c does, also for the stub. Its place in the table of doors is that of the gate's
+ * ftrace's registration is jifl_jumps_get, and jifl_jumps_put gives that back: step 3 waits, also
+ * for the stub, before jifl_jumps_free. Its place in the table of doors is that of the gate's
  * address. The places of all gates have memory before the first jump comes (open_doors), and while
  * any jump is in the text, also one that nobody uses (jifl_notrace_has_doors).
  *
@@ -113,7 +113,7 @@ struct jifl_target *jifl_notrace_entered_at(unsigned long address)
 	return NULL;
 }
 
-static struct jifl_target *notrace_find(u64 begin)
+static struct jifl_target *notrace_find(u64 begin, u64 address)
 {
 	return jifl_notrace_starting(begin);
 }
@@ -145,7 +145,7 @@ static void notrace_redirect(const struct jifl_target *t, u64 to)
 		WRITE_ONCE(*t->door, 0);
 }
 
-static struct jifl_target *inside_find(u64 begin)
+static struct jifl_target *inside_find(u64 begin, u64 address)
 {
 	return NULL;
 }
@@ -254,10 +254,11 @@ static bool is_without(unsigned long begin)
 	return is;
 }
 
-int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may)
+int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may,
+		     struct jifl_jumps_looked **looked)
 {
 	u32 i;
-	int ret = jifl_jumps_may(functions, n, may);
+	int ret = jifl_jumps_may(functions, n, may, looked);
 
 	for (i = 0; i < n && !ret; i++) {
 		may[i] = may[i] && may_have_jump(functions[i]) && !is_without(functions[i]);
@@ -337,7 +338,7 @@ static void free_request(const struct request *r)
 }
 
 /* 0; -ENOMEM. */
-static int attach_first(const struct request *r, u32 k)
+static int attach_first(const struct request *r, u32 k, const struct jifl_jumps_looked *looked)
 {
 	bool any = false;
 	int err;
@@ -351,7 +352,7 @@ static int attach_first(const struct request *r, u32 k)
 	}
 	err = any ? open_doors() : 0;
 	if (!err) {
-		jifl_jumps_get(r->at, r->make, k, (unsigned long)jifl_jump_stub, r->jumps);
+		jifl_jumps_get(r->at, r->make, k, (unsigned long)jifl_jump_stub, looked, r->jumps);
 		for (i = 0; i < k; i++)
 			if (r->jumps[i])
 				take_door(r->first[i], r->jumps[i]);
@@ -360,14 +361,15 @@ static int attach_first(const struct request *r, u32 k)
 	return err;
 }
 
-int jifl_notrace_attach(struct jifl_target **targets, u32 n)
+int jifl_notrace_attach(struct jifl_target **targets, u32 n,
+			const struct jifl_jumps_looked *looked)
 {
 	struct request r;
 	int err = -ENOMEM;
 	u32 i;
 
 	if (alloc_request(&r, n))
-		err = attach_first(&r, find_first(targets, n, r.first));
+		err = attach_first(&r, find_first(targets, n, r.first), looked);
 	for (i = 0; i < n && !err; i++)
 		targets[i]->users++;
 	free_request(&r);
@@ -384,7 +386,8 @@ static void give_door(struct jifl_target *t)
 		jifl_target_put(t);
 }
 
-void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps, u32 n)
+void jifl_notrace_close(struct jifl_target **targets, struct jifl_jump **jumps, u32 n,
+			struct jifl_closed *c)
 {
 	u32 i, k = 0;
 
@@ -402,10 +405,18 @@ void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps,
 		swap(targets[i], targets[k]);
 		k++;
 	}
-	if (!k)
-		return;
-	jifl_jumps_put(jumps, k);
-	for (i = 0; i < k; i++)
+	c->targets = k;
+	c->jumps = k ? jifl_jumps_put(jumps, k) : 0;
+}
+
+void jifl_notrace_closed(struct jifl_target **targets, struct jifl_jump **jumps,
+			 const struct jifl_closed *c)
+{
+	u32 i;
+
+	if (c->jumps)
+		jifl_jumps_free(jumps, c->jumps);
+	for (i = 0; i < c->targets; i++)
 		give_door(targets[i]);
 	jifl_function_close_doors();
 }

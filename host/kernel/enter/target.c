@@ -78,7 +78,7 @@ struct jifl_target *jifl_target_get(u32 kind, u64 id)
 	if (!address)
 		return NULL;
 	mutex_lock(&jifl_target_mutex);
-	t = k->find(id);
+	t = k->find(id, address);
 	if (t)
 		refcount_inc(&t->refs);
 	else

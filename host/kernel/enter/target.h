@@ -24,6 +24,7 @@
 struct jifl_aim;
 struct jifl_function_batch;
 struct jifl_jump;
+struct jifl_jumps_looked;
 struct module;
 
 /* A function in a request that has no site, or whose site somebody else has; see notrace.c. */
@@ -64,11 +65,21 @@ struct jifl_target {
 	struct rcu_head rcu;
 };
 
+/* Doors that were closed, until no thread is at them. */
+struct jifl_closed {
+	struct list_head batches;
+	u32 targets;			/* those that have lost a jump, first in their list */
+	u32 jumps;			/* of these jumps those that are gone, first in theirs */
+};
+
 struct jifl_target_type {
 	/* Address of the code of target `id`; 0: this kernel has none. */
 	u64 (*address)(u64 id);
-	/* The kind's target `id`; NULL: there is none. Under target.c's mutex, as these are. */
-	struct jifl_target *(*find)(u64 id);
+	/*
+	 * The kind's target `id`, whose code is at address; NULL: there is none. Under target.c's
+	 * mutex, as these are.
+	 */
+	struct jifl_target *(*find)(u64 id, u64 address);
 	/*
 	 * Keeps a target that is filled, and gives it up. add: 0; -ENOENT: its module is going;
 	 * -EBUSY: the function is a target of another kind. drop frees it.
@@ -98,16 +109,26 @@ struct jifl_target *jifl_notrace_entered_at(unsigned long address);
 struct jifl_target *jifl_notrace_find(unsigned long door);
 /*
  * Gives each of the n targets, NOTRACE and INSIDE, a door if it can have one: calls do not depend
- * on it. 0; -ENOMEM: nothing is attached. Both under jifl_session_mutex; they sleep.
+ * on it. looked: of jifl_notrace_may for the same targets, which have been held since; or NULL. 0;
+ * -ENOMEM: nothing is attached. Both under jifl_session_mutex; they sleep.
  */
-int jifl_notrace_attach(struct jifl_target **targets, u32 n);
+int jifl_notrace_attach(struct jifl_target **targets, u32 n,
+			const struct jifl_jumps_looked *looked);
 /*
  * Of n functions of the kind NOTRACE, may[i] says whether one has or could have a door by which
- * calls come, and nothing else. 0; -ENOMEM. Sleeps.
+ * calls come, and nothing else. *looked: what was learned, if it is not NULL; kvfree frees it. 0;
+ * -ENOMEM. Sleeps.
  */
-int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may);
-/* As jifl_function_detach. jumps: room for n. */
-void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps, u32 n);
+int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may,
+		     struct jifl_jumps_looked **looked);
+/*
+ * As jifl_function_close and jifl_function_closed. jumps: room for n. Both lists stay as the first
+ * leaves them.
+ */
+void jifl_notrace_close(struct jifl_target **targets, struct jifl_jump **jumps, u32 n,
+			struct jifl_closed *c);
+void jifl_notrace_closed(struct jifl_target **targets, struct jifl_jump **jumps,
+			 const struct jifl_closed *c);
 /* Has any such target a door? jifl_session_mutex. */
 bool jifl_notrace_has_doors(void);
 /* May the function that begins there be called between an int3 exception and its handlers? */

@@ -6,11 +6,15 @@
  * Context: process, sleeps. Code at the entry of a target uses the aim from jifl_mix_arm until
  * jifl_evict has returned after jifl_mix_disarm. The aim is freed later, with its session.
  */
+#include <linux/align.h>
+#include <linux/cache.h>
 #include <linux/err.h>
 #include <linux/lockdep.h>
 #include <linux/moduleparam.h>
 #include <linux/mm.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -23,6 +27,47 @@
 #include "aim.h"
 #include "session.h"
 
+/* A session may have tens of thousands of aims: so many have a piece of memory together. */
+#define JIFL_AIMS_A_PIECE	256u
+
+/* Each CPU writes into some of them: none shares a line with another. */
+static size_t jifl_aim_bytes(void)
+{
+	return ALIGN(struct_size((struct jifl_aim *)NULL, cpu, nr_cpu_ids), SMP_CACHE_BYTES);
+}
+
+static u32 jifl_aim_npieces(const struct jifl_session *s)
+{
+	return DIV_ROUND_UP(s->ntargets, JIFL_AIMS_A_PIECE);
+}
+
+/* Memory for the aim in that place, filled with 0; NULL: there is none. */
+static struct jifl_aim *jifl_aim_place(struct jifl_session *s, u32 index)
+{
+	const u32 first = rounddown(index, JIFL_AIMS_A_PIECE);
+	const u32 n = min(s->ntargets - first, JIFL_AIMS_A_PIECE);
+	void **piece;
+
+	if (!s->aim_pieces)
+		s->aim_pieces = JIFL_ALLOC(kvcalloc(jifl_aim_npieces(s), sizeof(*s->aim_pieces),
+						    GFP_KERNEL));
+	if (!s->aim_pieces)
+		return NULL;
+	piece = &s->aim_pieces[first / JIFL_AIMS_A_PIECE];
+	if (!*piece)
+		*piece = JIFL_ALLOC(kvcalloc(n, jifl_aim_bytes(), GFP_KERNEL));
+	return *piece ? *piece + (index - first) * jifl_aim_bytes() : NULL;
+}
+
+static void jifl_aim_free_places(struct jifl_session *s)
+{
+	u32 i;
+
+	for (i = 0; s->aim_pieces && i < jifl_aim_npieces(s); i++)
+		kvfree(s->aim_pieces[i]);
+	kvfree(s->aim_pieces);
+}
+
 int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 {
 	struct jifl_target *t = jifl_target_get(kind, id);
@@ -30,7 +75,7 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 
 	if (IS_ERR_OR_NULL(t))
 		return PTR_ERR(t);
-	aim = JIFL_ALLOC(kzalloc(struct_size(aim, cpu, nr_cpu_ids), GFP_KERNEL));
+	aim = jifl_aim_place(s, index);
 	if (!aim) {
 		jifl_target_put(t);
 		return -ENOMEM;
@@ -105,7 +150,15 @@ static void jifl_aim_drop(struct jifl_session *s, struct jifl_aim *aim)
 	s->nfunctions -= kind == JIFL_TARGET_FUNCTION || kind == JIFL_TARGET_NOTRACE;
 	s->nsyscalls -= kind == JIFL_TARGET_SYSCALL;
 	jifl_target_put(aim->target);
-	kfree(aim);
+	/* Another may come in its place. */
+	memset(aim, 0, jifl_aim_bytes());
+}
+
+/* What was learned of jumps is not asked for any more. */
+static void jifl_aim_forget_looked(struct jifl_session *s)
+{
+	kvfree(s->looked);
+	s->looked = NULL;
 }
 
 /* Those that are entered by jumps. Returns how many there are. */
@@ -152,7 +205,8 @@ int jifl_aim_refuse_notrace(struct jifl_session *s, bool *refused)
 	may = JIFL_ALLOC(kvmalloc_array(s->ntargets, sizeof(*may), GFP_KERNEL));
 	if (begins && may) {
 		n = jifl_aim_find_notrace(s, begins);
-		ret = n ? jifl_notrace_may(begins, n, may) : 0;
+		jifl_aim_forget_looked(s);
+		ret = n ? jifl_notrace_may(begins, n, may, &s->looked) : 0;
 	}
 	n = 0;
 	for (i = 0; i < s->ntargets && !ret; i++) {
@@ -238,6 +292,34 @@ static bool jifl_aim_all_have_doors(struct jifl_session *s, u32 *busy_target)
 	return false;
 }
 
+/* Nobody comes to the doors of what is listed any more. */
+static void jifl_aim_close_listed(struct jifl_session *s)
+{
+	s->closed = (struct jifl_closed){ .batches = LIST_HEAD_INIT(s->closed.batches) };
+	if (s->ndoors > s->nsites)
+		jifl_notrace_close(s->doors + s->nsites, s->jumps, s->ndoors - s->nsites,
+				   &s->closed);
+	if (s->nsites)
+		jifl_function_close(s->doors, s->nsites, &s->closed);
+}
+
+/* No thread is there either. */
+static void jifl_aim_free_listed(struct jifl_session *s)
+{
+	if (s->ndoors > s->nsites)
+		jifl_notrace_closed(s->doors + s->nsites, s->jumps, &s->closed);
+	if (s->nsites)
+		jifl_function_closed(&s->closed);
+}
+
+/* Of a session that has not come to run. */
+static void jifl_aim_undo_listed(struct jifl_session *s)
+{
+	jifl_aim_close_listed(s);
+	jifl_function_wait();
+	jifl_aim_free_listed(s);
+}
+
 /* The doors of all that is listed. As jifl_aim_attach. */
 static int jifl_aim_attach_listed(struct jifl_session *s, u32 *busy_target)
 {
@@ -252,13 +334,13 @@ static int jifl_aim_attach_listed(struct jifl_session *s, u32 *busy_target)
 	}
 	if (ret || s->ndoors == s->nsites)
 		return ret;
-	ret = jifl_notrace_attach(s->doors + s->nsites, s->ndoors - s->nsites);
-	if (!ret && !s->tool->places && !jifl_aim_all_have_doors(s, busy_target)) {
-		jifl_notrace_detach(s->doors + s->nsites, s->jumps, s->ndoors - s->nsites);
+	ret = jifl_notrace_attach(s->doors + s->nsites, s->ndoors - s->nsites, s->looked);
+	if (ret)
+		s->ndoors = s->nsites;
+	else if (!s->tool->places && !jifl_aim_all_have_doors(s, busy_target))
 		ret = -EOPNOTSUPP;
-	}
-	if (ret && s->nsites)
-		jifl_function_detach(s->doors, s->nsites);
+	if (ret)
+		jifl_aim_undo_listed(s);
 	return ret;
 }
 
@@ -295,9 +377,16 @@ int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
 	if (ret)
 		return ret;
 	ret = jifl_aim_attach_functions(s, busy_target);
+	jifl_aim_forget_looked(s);
 	if (ret && s->nsyscalls)
 		jifl_entry_detach();
 	return ret;
+}
+
+void jifl_aim_close(struct jifl_session *s)
+{
+	if (s->doors)
+		jifl_aim_close_listed(s);
 }
 
 void jifl_aim_detach(struct jifl_session *s)
@@ -306,13 +395,18 @@ void jifl_aim_detach(struct jifl_session *s)
 		jifl_entry_detach();
 	if (!s->doors)
 		return;
-	if (s->ndoors > s->nsites)
-		jifl_notrace_detach(s->doors + s->nsites, s->jumps, s->ndoors - s->nsites);
-	if (s->nsites)
-		jifl_function_detach(s->doors, s->nsites);
+	jifl_aim_free_listed(s);
 	jifl_aim_unlist(s);
 	if (jifl_aim_hooks_returns(s))
 		jifl_returns_close();
+}
+
+void jifl_aim_undo(struct jifl_session *s)
+{
+	jifl_aim_close(s);
+	if (s->doors)
+		jifl_function_wait();
+	jifl_aim_detach(s);
 }
 
 void jifl_aim_free(struct jifl_session *s)
@@ -321,5 +415,7 @@ void jifl_aim_free(struct jifl_session *s)
 	u32 i;
 
 	for_each_aim(aim, s, i)
-		jifl_aim_drop(s, aim);
+		jifl_target_put(aim->target);
+	jifl_aim_free_places(s);
+	jifl_aim_forget_looked(s);
 }

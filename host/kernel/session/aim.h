@@ -37,8 +37,14 @@ int jifl_aim_check(const struct jifl_session *s);
  * Nothing is attached after an error. Both under jifl_session_mutex; sleep.
  */
 int jifl_aim_attach(struct jifl_session *s, u32 *busy_target);
-/* Undoes it. The session is disarmed, and jifl_evict has returned. */
+/*
+ * Undoes it, in two steps. Behind the first nobody comes to the doors of functions any more; the
+ * session is disarmed. Between the two jifl_evict runs.
+ */
+void jifl_aim_close(struct jifl_session *s);
 void jifl_aim_detach(struct jifl_session *s);
+/* Undoes it of a session that was not armed. */
+void jifl_aim_undo(struct jifl_session *s);
 /* Gives all back. Sleeps. */
 void jifl_aim_free(struct jifl_session *s);
 

@@ -152,9 +152,7 @@ void jifl_mix_unprepare(void)
 /* The door leads to the slow way until a piece is known to fit all calls. Under jifl_entry_lock. */
 static void jifl_mix_reset_entry(const struct jifl_target *t)
 {
-	bool armed = memchr_inv(t->armed, 0, sizeof(t->armed));
-
-	jifl_target_redirect(t, armed ? (u64)(unsigned long)jifl_entry_slow : 0);
+	jifl_target_redirect(t, t->lanes ? (u64)(unsigned long)jifl_entry_slow : 0);
 }
 
 /* Under jifl_entry_lock, which is taken for each way anew: there may be very many ways. */
@@ -192,21 +190,45 @@ void jifl_mix_forget_pieces(struct jifl_target *t)
 	jifl_entry_unlock(flags);
 }
 
+/* Under jifl_entry_lock. */
 static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 {
 	const u32 lane = aim->session->lane;
 	struct jifl_target *t = aim->target;
-	unsigned long flags;
 
-	flags = jifl_entry_lock();
 	WRITE_ONCE(t->armed[lane], armed ? aim : NULL);
 	WRITE_ONCE(t->lanes, armed ? t->lanes | BIT(lane) : t->lanes & ~BIT(lane));
 	jifl_mix_forget(&aim->way);
 	jifl_mix_forget_inside(t);
-	jifl_entry_unlock(flags);
-	/* Blocks where the function begins say which sessions have it: nested.c, limit.c. */
+}
+
+/* So many at a time: interrupts are off meanwhile, and the lock's own functions may have doors. */
+#define JIFL_MIX_AT_ONCE	32u
+
+/* Blocks where a function begins say which sessions have it: nested.c, limit.c. */
+static void jifl_mix_drop_beginning(const struct jifl_target *t)
+{
 	if (t->kind != JIFL_TARGET_SYSCALL && !JIFL_HOST_PLANTED(nested_kept))
 		jifl_engine_invalidate(jifl_orig_at(t->id), t->address - t->id ?: 1);
+}
+
+static void jifl_mix_arm_aims(struct jifl_session *s, bool armed)
+{
+	unsigned long flags;
+	u32 from, to, i;
+
+	for (from = 0; from < s->ntargets; from = to) {
+		to = min(from + JIFL_MIX_AT_ONCE, s->ntargets);
+		flags = jifl_entry_lock();
+		for (i = from; i < to; i++)
+			if (s->aims[i])
+				jifl_mix_arm_aim(s->aims[i], armed);
+		jifl_entry_unlock(flags);
+		for (i = from; i < to; i++)
+			if (s->aims[i])
+				jifl_mix_drop_beginning(s->aims[i]->target);
+		cond_resched();
+	}
 }
 
 static void jifl_mix_publish(struct jifl_mix *m)
@@ -233,26 +255,19 @@ static void jifl_mix_set_here(struct jifl_session *s, bool here)
 void jifl_mix_arm(struct jifl_session *s)
 {
 	struct jifl_mix *m;
-	struct jifl_aim *aim;
 	LIST_HEAD(made);
-	u32 i;
 
 	jifl_mix_make_take(&made);
 	list_for_each_entry(m, &made, list)
 		jifl_mix_publish(m);
 	list_splice(&made, &jifl_mix_others);
 	jifl_mix_set_here(s, true);
-	for_each_aim(aim, s, i)
-		jifl_mix_arm_aim(aim, true);
+	jifl_mix_arm_aims(s, true);
 }
 
 void jifl_mix_disarm(struct jifl_session *s)
 {
-	struct jifl_aim *aim;
-	u32 i;
-
-	for_each_aim(aim, s, i)
-		jifl_mix_arm_aim(aim, false);
+	jifl_mix_arm_aims(s, false);
 }
 
 /* --- a new generation, and one session's end ---------------------------------------------- */

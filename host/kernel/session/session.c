@@ -3,6 +3,11 @@
  * Sessions: how they begin and how they end. mix.c and choose.c have what a running session does to
  * system calls.
  *
+ * A session's end waits once. Its functions lose their doors first, while what has begun in copies
+ * goes on. Then jifl_evict stops the machine and waits for RCU tasks, which is what the doors need,
+ * too, before what threads may have used there is freed (steps 1 to 4 in the head of
+ * enter/function.c, step 8 in that of text/jump.c). Each wait takes up to 0.2 s.
+ *
  * If other sessions stay, the end of a session removes only its own code (jifl_session_retire). The
  * others lose only running calls that were calls of the ending session, too. All sessions share the
  * code cache, which is emptied as a whole. So if it is full, or if the last session ends, all
@@ -263,7 +268,7 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	return 0;
 
 detach:
-	jifl_aim_detach(s);
+	jifl_aim_undo(s);
 count_stop:
 	jifl_count_stop(s);
 unprepare:
@@ -311,6 +316,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	if (s->tool->detach)
 		s->tool->detach(s);
 	jifl_session_grace(s);
+	jifl_aim_close(s);
 	jifl_session_retire(s, drain);
 	jifl_aim_detach(s);
 	if (s->tool->ended)

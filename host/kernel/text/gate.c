@@ -72,7 +72,7 @@ u32 jifl_gates_free(void)
 	u32 n = gates ? JIFL_GATES : 0;
 
 	while ((j = jifl_gate_next(j)))
-		n--;
+		n -= j->state != JIFL_JUMP_GOES;
 	return n;
 }
 

@@ -41,11 +41,18 @@
  * 8. A gate is used again when nobody is in it. Nobody comes to it after 7, and the state GOES
  *    ends 6. The machine is stopped, which ends all handlers of the int3 and all dispatchers that
  *    have read the state before. Then RCU tasks waits for tasks in the gate and in the stub. They
- *    do not sleep there. An int3 of a gate is executed in the gate, so it ends before that.
+ *    do not sleep there. An int3 of a gate is executed in the gate, so it ends before that. Whoever
+ *    puts jumps does both, and then frees their gates (jifl_jumps_free): a session's end waits once
+ *    for these and for all else (session/session.c).
  * 9. Somebody else's kprobe on a jump: copies end before it (jifl_host_lift_text), and what comes
  *    to it natively is counted in the gate. So no call may be led on to a copy from the gate: it
  *    would come back. The kernel tells perf of the kprobe's int3, and jifl_jump_changes marks the
  *    jump before copies are dropped. A thread that was led on before meets the kprobe twice.
+ * 10. Copies of the function outlive its jump for a while: at a session's end the jump goes first
+ *    (7), then jifl_evict takes the copies away, and then the gate is freed (8). They do not need
+ *    the jump. They were made of the text as it was, which stands there again, and other copies
+ *    call them without the gate. Threads that jifl_evict finds with an address of the gate are put
+ *    to the text: the gate says to which (jifl_gate_original) until it is freed.
  *
  * The kernel tells perf what it changes in its text. Nobody tells perf of jumps in place: its
  * decoder of Intel PT does not know them.
@@ -271,14 +278,16 @@ static struct jifl_jump *join(unsigned long function)
 	return j;
 }
 
-/* A jump that is not in the text yet. */
-static struct jifl_jump *prepare(unsigned long function, unsigned long stub)
+/* A jump that is not in the text yet. looked: what was learned of it; NULL: nothing. */
+static struct jifl_jump *prepare(unsigned long function, const struct jifl_jump *looked,
+				 unsigned long stub)
 {
 	struct jifl_jump *j = jifl_gate_take();
 
 	if (!j)
 		return NULL;
-	if (jifl_jump_learn(j, function) && jifl_gate_write(j, stub)) {
+	if (((looked && jifl_jump_learn_again(j, looked)) || jifl_jump_learn(j, function)) &&
+	    jifl_gate_write(j, stub)) {
 		j->users = 1;
 		return j;
 	}
@@ -319,17 +328,18 @@ static void make_all(struct jifl_jump **list, u32 n)
 }
 
 void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, unsigned long stub,
-		    struct jifl_jump **result)
+		    const struct jifl_jumps_looked *looked, struct jifl_jump **result)
 {
 	struct jifl_jump **list = JIFL_ALLOC(kvcalloc(n, sizeof(*list), GFP_KERNEL));
-	u32 i, k = 0;
+	u32 i, k = 0, at = 0;
 
 	mutex_lock(&jump_mutex);
 	for (i = 0; i < n; i++) {
 		result[i] = join(functions[i]);
 		if (result[i] || !works || !list || !make[i])
 			continue;
-		result[i] = prepare(functions[i], stub);
+		result[i] = prepare(functions[i], jifl_jumps_find_looked(looked, &at, functions[i]),
+				    stub);
 		if (result[i])
 			list[k++] = result[i];
 	}
@@ -343,47 +353,17 @@ void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, uns
 	kvfree(list);
 }
 
-/* The functions' jumps as they could be. Returns how many, in list. */
-static u32 learn_all(const unsigned long *functions, u32 n, struct jifl_jump *made,
-		     struct jifl_jump **list)
+int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may,
+		   struct jifl_jumps_looked **looked)
 {
-	u32 i, k = 0;
+	int ret = 0;
 
-	for (i = 0; i < n; i++)
-		if (!jifl_jump_at(jifl_jump_begin(functions[i])) &&
-		    jifl_jump_learn(&made[i], functions[i]))
-			list[k++] = &made[i];
-		else
-			made[i].refused = true;
-	return k;
-}
-
-int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may)
-{
-	struct jifl_jump *made = JIFL_ALLOC(kvcalloc(n, sizeof(*made), GFP_KERNEL));
-	struct jifl_jump **list = JIFL_ALLOC(kvcalloc(n, sizeof(*list), GFP_KERNEL));
-	const struct jifl_jump *j;
-	int ret = -ENOMEM;
-	u32 i, k, room;
-
-	if (made && list) {
-		mutex_lock(&jump_mutex);
-		k = works ? learn_all(functions, n, made, list) : 0;
-		if (k)
-			jifl_jumps_check(list, k);
-		room = works ? jifl_gates_free() : 0;
-		for (i = 0; i < n; i++) {
-			j = jifl_jump_at(jifl_jump_begin(functions[i])) ?: &made[i];
-			/* One that exists can be joined. */
-			may[i] = works && (j != &made[i] || (!j->refused && room)) &&
-				 (!j->looped || JIFL_HOST_PLANTED(loops_counted));
-			room -= may[i] && j == &made[i];
-		}
-		mutex_unlock(&jump_mutex);
-		ret = 0;
-	}
-	kvfree(list);
-	kvfree(made);
+	mutex_lock(&jump_mutex);
+	if (works)
+		ret = jifl_jumps_look(functions, n, may, looked);
+	else
+		memset(may, 0, n * sizeof(*may));
+	mutex_unlock(&jump_mutex);
 	return ret;
 }
 
@@ -406,7 +386,7 @@ void jifl_jump_arm(const unsigned long *addresses, u32 n, bool armed)
 	mutex_unlock(&jump_mutex);
 }
 
-void jifl_jumps_put(struct jifl_jump **list, u32 n)
+u32 jifl_jumps_put(struct jifl_jump **list, u32 n)
 {
 	u32 i, k = 0, gone;
 
@@ -418,14 +398,20 @@ void jifl_jumps_put(struct jifl_jump **list, u32 n)
 		}
 	if (k)
 		jumps_go(list, k);
-	/* Also those that stay may have been somebody's, whose stub threads are in. */
-	wait_for_threads();
 	gone = set_apart(list, k);
+	/* From here on the work below may have them go, which waits by itself. */
 	for (i = gone; i < k; i++)
 		keep(list[i]);
-	free_gates(list, gone);
 	if (nkept)
 		schedule_delayed_work(&kept_work, KEPT_PERIOD);
+	mutex_unlock(&jump_mutex);
+	return gone;
+}
+
+void jifl_jumps_free(struct jifl_jump **list, u32 n)
+{
+	mutex_lock(&jump_mutex);
+	free_gates(list, n);
 	mutex_unlock(&jump_mutex);
 }
 

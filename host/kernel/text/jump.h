@@ -5,6 +5,7 @@
  *   jump.c		the text changes, and is given back
  *   jump_table.c	which jumps there are, for all that read text or meet an int3
  *   gate.c	what a gate holds, and which address of it stands for which of the text
+ *   jump_look.c	which functions can have one
  *   jump_check.c	where there may be a jump
  *   jump_lead.c	what leads there from elsewhere
  *
@@ -47,6 +48,7 @@ struct jifl_jump {
 	u8 state;		/* enum jifl_jump_state; written under jump.c's mutex */
 	bool refused;		/* it cannot be there; jump.c's mutex */
 	bool looped;		/* the function itself leads to it: it is met without a call */
+	bool looked;		/* what leads there was looked at before; jump.c's mutex */
 	u32 users;		/* jump.c's mutex */
 	struct module *module;	/* somebody else's kprobe keeps it: a reference for that time */
 	void *owner;		/* whose calls the stub looks at; NULL: nobody's */
@@ -96,25 +98,36 @@ bool jifl_jump_trap(struct pt_regs *regs);
 
 int jifl_jump_init(void);
 void jifl_jump_exit(void);
+struct jifl_jumps_looked;	/* what jifl_jumps_may has learned */
+
 /*
  * Jumps for n functions, by their addresses. jumps[i]: the function's jump, one more user of it;
  * NULL: there can be none. make[i]: else a jump that exists is used, and none is made. At stub,
  * [rsp] is an address in the gate and [rsp + 8] what the function has at [rsp]. Without memory
- * there are none. When it returns each jump stands. Sleeps. The caller serializes get and put.
+ * there are none. looked: what was learned of functions in this order, of the kernel or of modules
+ * that were held since; NULL: nothing. When it returns each jump stands. Sleeps. The caller
+ * serializes get and put.
  */
 void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, unsigned long stub,
-		    struct jifl_jump **jumps);
+		    const struct jifl_jumps_looked *looked, struct jifl_jump **jumps);
 /*
  * Of n functions, may[i] says whether calls of it, and nothing else, come to a jump that it has or
- * could have now: each is one call. 0; -ENOMEM. Sleeps.
+ * could have now: each is one call. *looked: for jifl_jumps_get; NULL, or kvfree frees it. 0;
+ * -ENOMEM. Sleeps.
  */
-int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may);
+int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may,
+		   struct jifl_jumps_looked **looked);
 /*
- * One user less for each. When it returns no thread is at the gate of a jump that nobody uses, and
- * none is in the stub that came there by one of these. Where somebody else has a kprobe on a jump,
- * the jump stays until the kprobe goes, with the module. Sleeps.
+ * One user less for each. Those that nobody uses are gone from the text when it returns. Returns
+ * how many, which stand first; for them jifl_jumps_free is called. Where somebody else has a kprobe
+ * on a jump, the jump stays until the kprobe goes, with the module. Sleeps.
  */
-void jifl_jumps_put(struct jifl_jump **jumps, u32 n);
+u32 jifl_jumps_put(struct jifl_jump **jumps, u32 n);
+/*
+ * Frees the gates of n jumps that are gone. Since jifl_jumps_put the machine was stopped, and then
+ * RCU tasks has waited: no thread is at their gates. Sleeps.
+ */
+void jifl_jumps_free(struct jifl_jump **jumps, u32 n);
 
 /* --- gate.c --------------------------------------------------------------------------- */
 
@@ -154,11 +167,23 @@ unsigned long jifl_jump_begin(unsigned long function);
  * says. False: it cannot be replaced. Sleeps.
  */
 bool jifl_jump_learn(struct jifl_jump *j, unsigned long function);
+/* The same from what was learned and checked before. False: other bytes stand there now. */
+bool jifl_jump_learn_again(struct jifl_jump *j, const struct jifl_jump *looked);
 /*
- * Sets `refused` of those between whose instructions something leads, or the kernel changes, and
- * `looped` where code that is no call leads to the first one.
+ * Sets `refused` of those between whose instructions something leads, unless they were looked at,
+ * or which the kernel changes, and `looped` where code that is no call leads to the first one.
+ * Their order changes.
  */
 void jifl_jumps_check(struct jifl_jump **jumps, u32 n);
+
+/* --- jump_look.c --------------------------------------------------------------------------- */
+
+/* jifl_jumps_may, where there are jumps. */
+int jifl_jumps_look(const unsigned long *functions, u32 n, bool *may,
+		    struct jifl_jumps_looked **looked);
+/* What was learned of the function, from the *at-th on; NULL: nothing. */
+const struct jifl_jump *jifl_jumps_find_looked(const struct jifl_jumps_looked *looked, u32 *at,
+					       unsigned long function);
 
 /* --- jump_lead.c --------------------------------------------------------------------------- */
 

@@ -34,6 +34,21 @@
  * call, and so one. Trampolines of BPF come back to what is behind the site, or call it once: that
  * is the call for which they were called.
  *
+ * A look at all of the text takes long, and a session's start asks twice: first which functions can
+ * have a jump, then for the jumps. What was learned the first time is used the second time
+ * (jifl_jumps_looked):
+ *
+ * a. The text in question is the kernel's own, or that of a module which the session's targets hold
+ *    all the while. So it stays where it is, and so do its tables of fixups, keys and static calls.
+ * b. What changes in it meanwhile are the places of step 5, and kprobes. A jump label is looked at
+ *    both ways. A static call or a site of ftrace leads to the beginning of a function, of a stub
+ *    or of a trampoline, whatever stands there. A kprobe hides the byte where an instruction
+ *    begins, and the instruction beneath, which the first look has seen, stays. So none of these
+ *    changes makes something lead where nothing led before: steps 1 to 4 and 6 hold as they did. A
+ *    jump that stands for hours rests on the same.
+ * c. What the kernel changes at the jump itself is asked when the jump comes: step 5, the bytes
+ *    (learn_again), and a kprobe (step 4 in the head of jump.c).
+ *
  * The kernel's own jumps in place (kernel/kprobes.c, arch/x86/kernel/kprobes/opt.c) rest on 1, the
  * first half of 2, 4 and 5.
  *
@@ -153,6 +168,21 @@ bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
 	       (!leads_between(j, end) || JIFL_HOST_PLANTED(jumps_unchecked));
 }
 
+bool jifl_jump_learn_again(struct jifl_jump *j, const struct jifl_jump *looked)
+{
+	if (memcmp((void *)looked->begin, looked->old, looked->len))
+		return false;
+	j->begin = looked->begin;
+	j->function = looked->function;
+	j->len = looked->len;
+	j->n = looked->n;
+	memcpy(j->from, looked->from, sizeof(j->from));
+	memcpy(j->old, looked->old, sizeof(j->old));
+	j->looped = looked->looped;
+	j->looked = true;
+	return true;
+}
+
 /* --- what the kernel changes ------------------------------------------------------------------ */
 
 static bool has_kprobe(const struct jifl_jump *j)
@@ -196,6 +226,13 @@ static void check_reserved(struct jifl_jump **jumps, u32 n)
 
 void jifl_jumps_check(struct jifl_jump **jumps, u32 n)
 {
-	jifl_jump_leads_check(jumps, n);
+	u32 i, k = 0;
+
+	for (i = 0; i < n; i++)
+		if (!jumps[i]->looked) {
+			swap(jumps[i], jumps[k]);
+			k++;
+		}
+	jifl_jump_leads_check(jumps, k);
 	check_reserved(jumps, n);
 }

@@ -270,7 +270,7 @@ static bool is_its_thunk(unsigned long addr)
 #endif
 }
 
-static bool is_core(unsigned long addr)
+bool jifl_text_is_core(unsigned long addr)
 {
 	return addr >= text.start && addr < text.end;
 }
@@ -284,7 +284,7 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 		*cause = JIFL_CAUSE_REPLACED;
 		return JIFL_TEXT_NATIVE;
 	}
-	if (is_core(a))
+	if (jifl_text_is_core(a))
 		return classify_core(a, cause);
 
 	mod = jifl_import(__module_address)(a);
@@ -318,7 +318,7 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 	const struct module *mod;
 	unsigned long end;
 
-	if (is_core(a)) {
+	if (jifl_text_is_core(a)) {
 		end = text.end;
 	} else {
 		mod = jifl_import(__module_address)(a);

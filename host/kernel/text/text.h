@@ -6,7 +6,11 @@
 #ifndef JIFL_HOST_TEXT_H
 #define JIFL_HOST_TEXT_H
 
+#include <linux/types.h>
+
 int jifl_text_init(void);
 void jifl_text_exit(void);
+/* Is it in the core kernel's text? Any context. */
+bool jifl_text_is_core(unsigned long addr);
 
 #endif

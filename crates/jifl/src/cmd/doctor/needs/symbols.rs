@@ -321,6 +321,7 @@ pub const WANTED: &[Wanted] = &[
         "__tracepoint_error_apic_entry",
         "__tracepoint_error_apic_exit",
     ]),
+    hint(&["kallsyms_on_each_symbol"]),
     hint(&["x86_return_thunk"]),
     hint(&["return_to_handler"]),
     hint(&["do_exit", "do_group_exit", "make_task_dead"]),
