@@ -117,13 +117,17 @@ impl Session {
 
 fn event_of(event: &str, data: &str) -> Option<Event> {
     let malformed = |error: serde_json::Error| {
-        Event::Failed(Failure::failed(format!(
-            "the daemon's event {event} has another form: {error}; is it of another version?"
-        )))
+        format!("the daemon's event {event} has another form: {error}; is it of another version?")
     };
+    let rows = || {
+        let rows: Rows = serde_json::from_str(data).map_err(malformed)?;
+        rows.believed()
+    };
+    let failed = |words: String| Event::Failed(Failure::failed(words));
+    let unread = |error: serde_json::Error| failed(malformed(error));
     Some(match event {
-        "rows" => serde_json::from_str(data).map_or_else(malformed, Event::Rows),
-        "end" => serde_json::from_str(data).map_or_else(malformed, |rows: Rows| {
+        "rows" => rows().map_or_else(failed, Event::Rows),
+        "end" => rows().map_or_else(failed, |rows| {
             let end = rows.end.clone().unwrap_or_default();
             let ended = Ended {
                 counted: rows.counted(),
@@ -136,11 +140,11 @@ fn event_of(event: &str, data: &str) -> Option<Event> {
         }),
         "dropped" => {
             let value: Result<Json, _> = serde_json::from_str(data);
-            value.map_or_else(malformed, |value| {
+            value.map_or_else(unread, |value| {
                 Event::Dropped(value["samples"].as_u64().unwrap_or(0))
             })
         }
-        "error" => serde_json::from_str(data).map_or_else(malformed, |refusal: Refusal| {
+        "error" => serde_json::from_str(data).map_or_else(unread, |refusal: Refusal| {
             Event::Failed(Failure {
                 status: refusal.exit.max(1),
                 message: refusal.error,

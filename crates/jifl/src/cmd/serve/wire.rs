@@ -157,17 +157,34 @@ impl Rows {
         }
     }
 
+    /// Refuses what no session has: each number takes memory here.
+    ///
+    /// # Errors
+    ///
+    /// One line, if a row's number is too high.
+    pub fn believed(self) -> Result<Rows, String> {
+        match self.functions.iter().find(|one| one.row >= ROWS_MAX) {
+            Some(one) => Err(format!(
+                "the daemon tells of a row {}, and a session has at most {ROWS_MAX}; is it of \
+                 another version?",
+                one.row
+            )),
+            None => Ok(self),
+        }
+    }
+
     /// The same as the module tells it: by target. Functions that are not there have nothing.
+    /// Of rows that are believed.
     pub fn counted(&self) -> Counted {
         let most = self.functions.iter().map(|one| one.row + 1).max();
-        let mut times = vec![Time::default(); most.unwrap_or(0).min(ROWS_MAX)];
+        let mut times = vec![Time::default(); most.unwrap_or(0)];
         for one in &self.functions {
             if let Some(time) = times.get_mut(one.row) {
                 *time = one.time();
             }
         }
         let mut distributions = Distributions::default();
-        for one in self.functions.iter().filter(|one| one.row < ROWS_MAX) {
+        for one in &self.functions {
             for (counter, counts) in &one.distributions {
                 let of = |at| counts.get(at).copied().unwrap_or(0);
                 distributions.put(one.row, *counter, std::array::from_fn(of));
@@ -203,8 +220,8 @@ impl Rows {
     }
 }
 
-/// Functions of a session, as far as a client believes it.
-const ROWS_MAX: usize = 1 << 16;
+/// Rows of a session, as far as a client believes it: as many as a session may have targets.
+const ROWS_MAX: usize = 1 << 18;
 
 impl Figures {
     fn of(row: &Row, time: &Time, metrics: &[Metric], interval: &Time) -> Figures {
@@ -353,13 +370,19 @@ mod tests {
 
     #[test]
     fn a_lying_daemon_takes_no_memory() {
-        let rows = Rows {
+        let with = |row| Rows {
             functions: vec![Figures {
-                row: 1 << 40,
+                row,
                 ..Figures::default()
             }],
             ..Rows::default()
         };
-        assert!(rows.counted().times.len() <= ROWS_MAX);
+        let refusal = with(1 << 40).believed().unwrap_err();
+        assert!(
+            refusal.contains("1099511627776") && !refusal.contains('\n'),
+            "{refusal}"
+        );
+        let most = with(ROWS_MAX - 1).believed().unwrap();
+        assert_eq!(most.counted().times.len(), ROWS_MAX);
     }
 }
