@@ -15,8 +15,8 @@ NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code: |PGD |Modules linked|\[las
                           r"clocksource:|sched: |sched_clock: |NOHZ |perf: |tsc: |TSC found")
 
 # Frames from the crash to user space.
-CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger", "proc_reg_write", "vfs_write",
-         "ksys_write", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"]
+WRITE = ["proc_reg_write", "vfs_write", "ksys_write", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"]
+CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger", *WRITE]
 
 
 def panic(*arguments, kernel, append=""):
@@ -70,15 +70,22 @@ def test_text(kernel, how, targets, first, show):
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
-@pytest.mark.parametrize("targets", harness.share([CALLS, "fn:vfs_*,fn:proc_reg_*,fn:ksys_*"], 1))
-def test_crash_kernel(kernel, targets, show):
+@pytest.mark.parametrize("how, targets", harness.share([("sysrq", CALLS), ("sysrq", "fn:vfs_*,fn:proc_reg_*,fn:ksys_*"),
+                                                        ("irq-null", FUNCTIONS)], 1))
+def test_crash_kernel(kernel, how, targets, show):
     # Any kernel will do, and one with KASAN needs more memory than is put aside.
     release = harness.release_of("6.12" if kernel in harness.FINDERS else kernel)
     image = harness.ROOT / f"build/kernels/boot/vmlinuz-{release}"
-    lines = panic("sysrq", targets, image, harness.compile_program("crash_init"), kernel=kernel,
+    lines = panic(how, targets, image, harness.compile_program("crash_init"), kernel=kernel,
                   append="crashkernel=192M")
     found = frames(lines)
-    assert found[found.index("panic"):] == CRASH, lines
+    if how == "sysrq":
+        assert found[found.index("panic"):] == CRASH, lines
+    else:
+        # The interrupt comes somewhere in what the write calls.
+        assert any(line.startswith("RIP: 0010:do_null+") for line in lines), lines
+        assert found[0] == "irq_work_single" and "asm_sysvec_irq_work" in found, found
+        assert found[-len(WRITE):] == WRITE, found
     said = [line for line in lines if line.startswith("crash kernel: ")]
     assert len(said) == 1 and said[0].startswith("crash kernel: 2 CPUs, vmcoreinfo of "), lines
     show(said[0])
