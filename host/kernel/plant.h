@@ -19,6 +19,7 @@
 	X(faults_not_replaced, "exception tables are asked for cache addresses") \
 	X(unwinder_off, "stack walks see cache addresses") \
 	X(hooked_shown, "dumps of the stack have the trampoline of hooked returns") \
+	X(preempted_walked, "walks of preempted tasks have the kernel resolve hooked returns") \
 	X(pokes_ignored, "blocks stay when the kernel's text is poked") \
 	X(module_text_kept, "blocks stay when their module goes") \
 	X(functions_kept, "functions of a module that is gone are taken for those of the next") \

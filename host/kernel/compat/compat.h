@@ -105,6 +105,11 @@ bool jifl_compat_is_called(unsigned long addr);
  * same function as before? False: it is not known. Any context.
  */
 bool jifl_compat_keeps_frame(unsigned long addr, unsigned long next);
+/*
+ * Where the return address of a function's frame is: addr is in the function, and rsp and rbp have
+ * these values there. NULL: it is not known. Any context.
+ */
+unsigned long *jifl_compat_return_slot(unsigned long addr, unsigned long sp, unsigned long bp);
 /* At load, after jifl_import_init: finds the kernel's own table. 0. */
 int jifl_compat_orc_init(void);
 

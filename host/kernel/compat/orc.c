@@ -83,24 +83,40 @@ static bool orc_is_call(const struct orc_entry *e)
 #endif
 }
 
-/* So much rsp is below the end of the function's frame; -1: the table says something else. */
-static int orc_distance(unsigned long addr)
+/* What the tables say of addr; false: nothing. */
+static bool orc_of(unsigned long addr, struct orc_entry *found)
 {
-	const struct orc_entry *e;
 	struct orc_table t;
-	int distance = -1;
 	u32 k;
 
 	preempt_disable_notrace();
 	t = orc_table_of(addr);
 	k = jifl_first(i, t.n, orc_address(&t.ip[i]) <= addr);
-	if (k) {
-		e = &t.entries[k - 1];
-		if (orc_is_call(e) && e->sp_reg == ORC_REG_SP)
-			distance = e->sp_offset;
-	}
+	if (k)
+		*found = t.entries[k - 1];
 	preempt_enable_notrace();
-	return distance;
+	return k;
+}
+
+/* So much rsp is below the end of the function's frame; -1: the table says something else. */
+static int orc_distance(unsigned long addr)
+{
+	struct orc_entry e;
+
+	return orc_of(addr, &e) && orc_is_call(&e) && e.sp_reg == ORC_REG_SP ? e.sp_offset : -1;
+}
+
+unsigned long *jifl_compat_return_slot(unsigned long addr, unsigned long sp, unsigned long bp)
+{
+	struct orc_entry e;
+
+	if (!orc_of(addr, &e) || !orc_is_call(&e))
+		return NULL;
+	if (e.sp_reg == ORC_REG_SP)
+		return (unsigned long *)(sp + e.sp_offset) - 1;
+	if (e.sp_reg == ORC_REG_BP)
+		return (unsigned long *)(bp + e.sp_offset) - 1;
+	return NULL;
 }
 
 bool jifl_compat_is_called(unsigned long addr)
@@ -126,5 +142,10 @@ bool jifl_compat_keeps_frame(unsigned long addr, unsigned long next)
 bool jifl_compat_is_called(unsigned long addr)
 {
 	return false;
+}
+
+unsigned long *jifl_compat_return_slot(unsigned long addr, unsigned long sp, unsigned long bp)
+{
+	return NULL;
 }
 #endif

@@ -145,7 +145,7 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 __no_sanitize_address
 bool jifl_compat_is_hooked(const unsigned long *word)
 {
-	return trampoline && READ_ONCE(*word) == trampoline;
+	return trampoline && READ_ONCE_NOCHECK(*word) == trampoline;
 }
 
 bool jifl_compat_is_returning(unsigned long ip)

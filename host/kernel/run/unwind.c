@@ -257,11 +257,40 @@ static unsigned long original_of_hooked(unsigned long next)
 	return address;
 }
 
+/*
+ * The kernel does not resolve a hooked return on the stack of another task that is ready to run,
+ * because that task may run and return meanwhile. The walk ends there, and Linux 6.1 warns once.
+ * Where functions are targets many returns are hooked, and tasks are preempted among them. So such
+ * a walk is ended here, before the kernel asks: with an error, upon which a livepatch tries again.
+ *
+ * Only the walk's own state is written. The word is read on the stack that the walk has checked. If
+ * the task goes on meanwhile, the walk ends early, or the kernel asks as it would natively. It also
+ * asks where a task was interrupted at the trampoline's first instruction.
+ */
+static bool is_at_hooked(struct unwind_state *state)
+{
+	unsigned long *slot;
+
+	if (unwind_done(state) || state->task == current || !task_is_running(state->task) ||
+	    JIFL_HOST_PLANTED(preempted_walked))
+		return false;
+	slot = jifl_compat_return_slot(state->signal ? state->ip : state->ip - 1, state->sp,
+				       state->bp);
+	return slot && (void *)slot >= (void *)state->stack_info.begin &&
+	       (void *)(slot + 1) <= (void *)state->stack_info.end && jifl_compat_is_hooked(slot);
+}
+
 /* The walk goes on. */
 static void on_next_frame(struct pt_regs *regs)
 {
+	struct unwind_state *state = (struct unwind_state *)regs->di;
+
 	keep_hooked(0);
 	on_frame(regs);
+	if (!is_at_hooked(state))
+		return;
+	state->error = true;
+	state->stack_info.type = STACK_TYPE_UNKNOWN;
 }
 
 /* The return address is on the stack below what inserted code has pushed. */
