@@ -32,14 +32,15 @@ def remove():
     check("the module goes", end.returncode == 0 and not is_loaded(), end)
 
 
-def small_caches(module, calls_program):
+def small_caches(module, calls_program, targets, before=""):
+    """before: what the name of a system call has before it as a target's."""
     program = ["sh", "-c", f"{calls_program} {CALLS}; {PROGRAM}; {calls_program} {CALLS}"]
     native = run(*program)
-    whole = {}
+    whole, constant = {}, [before + name for name in CONSTANT]
     for cache, side in SIZES:
-        name = f"{cache} KiB of code cache, {side} of tables"
+        name = f"{targets}, {cache} KiB of code cache, {side} of tables"
         same(f"{name}: loads", insert(module, f"cache_kb={cache}", f"side_kb={side}").returncode, 0)
-        end = run("jifl", "count", "insn", "sys:*", "-f", "json", "-o", "/tmp/report", "--", *program)
+        end = run("jifl", "count", "insn", targets, "-f", "json", "-o", "/tmp/report", "--", *program)
         same(f"{name}: output and status", (end.stdout, end.returncode), (native.stdout, native.returncode))
         data = report(Path("/tmp/report").read_text())
         calls = sum(target["calls"] for target in data["targets"])
@@ -50,13 +51,16 @@ def small_caches(module, calls_program):
         if (cache, side) == SIZES[0]:
             same(f"{name}: none missed", data["missed"], 0)
             whole = {nr: target for nr, target in data["by_name"].items()
-                     if target["calls"] >= (1 if nr in CONSTANT else 10)}
+                     if target["calls"] >= (1 if nr in constant else 10)}
             check(f"{name}: many calls of many kinds", len(whole) > 10, data["by_name"].keys())
+        for nr in whole.keys() & set(constant):
+            target = data["by_name"].get(nr, {"calls": 0, "missed": 0})
+            same(f"{name}: calls of {nr}, counted or missed", target["calls"] + target["missed"], whole[nr]["calls"])
         for nr in whole.keys() & data["by_name"].keys():
             least, target = whole[nr]["min"], data["by_name"][nr]
             if not target["calls"]:
                 continue
-            if nr in CONSTANT:
+            if nr in constant:
                 same_cost(f"{name}: cost of {nr}", (target["min"], target["max"]), (least, least))
             # Parts that were not counted would show; timing may make it a little cheaper.
             check(f"{name}: counted calls of {nr} are whole", 2 * target["min"] >= least, (target, least))
@@ -173,7 +177,8 @@ def program(module, calls):
     failing_loads(module)
     failing_sessions(calls)
     too_small_for_a_call(module)
-    small_caches(module, calls)
+    small_caches(module, calls, "sys:*")
+    small_caches(module, calls, "fn:__x64_sys_*", "__x64_sys_")
 
 
 main(program)
