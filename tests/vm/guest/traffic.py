@@ -21,7 +21,8 @@ import time
 from pathlib import Path
 
 from kinds import softirqs
-from lib import background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session, status
+from lib import (all_sites_patched, background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same,
+                 session, status)
 
 NEWNET, NEWLINK, NET_NS_PID = 0x40000000, 16, 19    # sched.h, rtnetlink.h, if_link.h
 OURS, THEIRS, PORT = "10.9.0.1", "10.9.0.2", 7
@@ -30,6 +31,9 @@ DATA = random.Random(1).randbytes(1 << 16)
 DEVICE = "/dev/nullb0"
 # All softirqs, and what hard interrupts of timers and of other processors call.
 TARGETS = ["softirq:*", "fn:hrtimer_interrupt", "fn:irq_work_run", "fn:generic_smp_call_function_single_interrupt"]
+# All functions of the kernel, each without what it calls.
+ALL = ["fn:*", "--only", "--yes"]
+FUNCTIONS = {"NET_RX": "net_rx_action", "TIMER": "run_timer_softirq"}
 
 
 def attribute(kind, data):
@@ -139,27 +143,32 @@ def sleeps():
     return time.monotonic() - begin
 
 
-def traffic(network, name, what=None):
+def traffic(network, name, what=None, targets=TARGETS):
     """Each load once, in a session; the seconds of each."""
     before = softirqs()
-    owner = session(what, *TARGETS, "-f", "json") if what else None
+    with all_sites_patched():
+        owner = session(what, *targets, "-f", "json") if what else None
     began = softirqs()
     took = {"network": network.send(), "block": written(), "timers": sleeps()}
     ended = softirqs()
     if not owner:
         return took
-    out, err = interrupt(owner)
+    with all_sites_patched():
+        out, err = interrupt(owner)
     after = softirqs()
     same(f"{name}: the session ends well", owner.returncode, 0)
     got = report(out)["by_name"]
-    for softirq in ("NET_RX", "TIMER"):
-        target = got.get(f"softirq:{softirq}", {"calls": 0, "missed": 0})
+    for softirq, function in FUNCTIONS.items():
+        target = got.get(f"softirq:{softirq}" if targets is TARGETS else function, {"calls": 0, "missed": 0})
         least, most = ended[softirq] - began[softirq], after[softirq] - before[softirq]
         check(f"{name}: {softirq}", 0 < least <= target["calls"] + target["missed"] <= most, (least, target, most))
         check(f"{name}: {softirq}, missed", not target["missed"], target.get("missed_by"))
     interrupts = got.get("hrtimer_interrupt", {"calls": 0})
     check(f"{name}: interrupts of timers", interrupts["calls"] > 100, interrupts)
-    figure(f"{name}: calls", {one: target["calls"] for one, target in got.items()})
+    if targets is TARGETS:
+        figure(f"{name}: calls", {one: target["calls"] for one, target in got.items()})
+    else:
+        figure(f"{name}: functions that were called, and calls", (len(got), sum(target["calls"] for target in got.values())))
     return took
 
 
@@ -173,6 +182,8 @@ def program():
         took = {"natively": traffic(network, "natively")}
         for what in ("block", "insn", "call"):
             took[what] = traffic(network, f"{what}, completions of kind {irqmode}", what)
+        if irqmode == 2:    # they are in hard interrupts of a timer
+            took["all functions"] = traffic(network, "all functions", "call", ALL)
         for load in took["natively"]:
             figure(f"{load}, completions of kind {irqmode}: MB/s" if load != "timers" else "timers: seconds",
                    {name: round(BYTES / 1e6 / seconds[load], 1) if load != "timers" else round(seconds[load], 2)
