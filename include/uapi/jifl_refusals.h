@@ -49,7 +49,9 @@ enum jifl_refusal {
 	X(JIFL_SPLICE_ENTRY,	"a program sees no registers there: use the instruction behind " \
 				"the call of the tracer") \
 	X(JIFL_SPLICE_SWITCHED_OFF, "kprobes are switched off: write 1 to " \
-				"/sys/kernel/debug/kprobes/enabled")
+				"/sys/kernel/debug/kprobes/enabled") \
+	X(JIFL_SPLICE_SITE,	"the function's fentry site is another tracer's, and nothing is " \
+				"counted there: use the instruction behind it")
 
 enum jifl_splice_refusal {
 #define JIFL_SPLICE_ENUM(id, text) id,

@@ -140,6 +140,8 @@ pub const SPLICE_REFUSALS: &[&str] = &[
     "JIFL itself calls the function when a thread meets a breakpoint",
     "a program sees no registers there: use the instruction behind the call of the tracer",
     "kprobes are switched off: write 1 to /sys/kernel/debug/kprobes/enabled",
+    "the function's fentry site is another tracer's, and nothing is counted there: use the \
+     instruction behind it",
 ];
 /// Of [`SPLICE_REFUSALS`]: no instruction begins there.
 pub const SPLICE_BOUNDARY: u32 = 2;
@@ -148,6 +150,8 @@ pub const SPLICE_OWNED: u32 = 4;
 
 /// Of [`SPLICE_REFUSALS`]: JIFL itself calls the function.
 pub const SPLICE_OWN: u32 = 6;
+/// Of [`SPLICE_REFUSALS`]: another tracer has the function's fentry site.
+pub const SPLICE_SITE: u32 = 9;
 
 /// Of [`REFUSALS`]: the function has no fentry site.
 pub const REFUSED_SITE: u32 = 2;

@@ -244,6 +244,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_SPLICE_BOUNDARY", u64::from(SPLICE_BOUNDARY)),
         ("JIFL_SPLICE_OWNED", u64::from(SPLICE_OWNED)),
         ("JIFL_SPLICE_OWN", u64::from(SPLICE_OWN)),
+        ("JIFL_SPLICE_SITE", u64::from(SPLICE_SITE)),
         ("JIFL_REFUSED_SCHEDULE", u64::from(REFUSED_SCHEDULE)),
         ("JIFL_REFUSED_IDLE", u64::from(REFUSED_IDLE)),
         ("JIFL_REFUSED_PATCHING", u64::from(REFUSED_PATCHING)),

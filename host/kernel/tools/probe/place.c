@@ -255,7 +255,7 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 		return JIFL_SPLICE_BOUNDARY;
 	/* Who has the site has no piece of the module's that counts there. */
 	if (place->skipped && aim->target->kind == JIFL_TARGET_NOTRACE)
-		return JIFL_SPLICE_OWNED;
+		return JIFL_SPLICE_SITE;
 	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
 		return JIFL_SPLICE_BRANCH;
 	if (place->skipped && (from->action || s->tool->calls_functions))

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jifl_code::program::Program;
-use jifl_sys::abi::{FLAG_ADOPT, Kind, SPLICE_BEFORE, SPLICE_OWNED, Splice};
+use jifl_sys::abi::{FLAG_ADOPT, Kind, SPLICE_BEFORE, SPLICE_OWNED, SPLICE_SITE, Splice};
 use serde::Serialize;
 
 use self::code::Parts;
@@ -554,34 +554,47 @@ pub fn settle(
     Ok(text)
 }
 
-/// Has instructions that words name, and that the kernel keeps to itself, counted by what leads
-/// there (leads.rs). The others stay as they are: the session is refused with the reason.
+/// Has instructions that words name, and at which nothing of the module's can stand, counted by
+/// others: what the kernel keeps to itself by what leads there (leads.rs), an entry whose site is
+/// another tracer's by the instruction behind the site. The others stay as they are: the session is
+/// refused with the reason.
 ///
 /// # Errors
 /// The kernel's code cannot be read.
 fn derive(session: &mut Session, places: &mut Places) -> Result<(), Failure> {
-    let is_suspect = |splice: &Splice| places.suspects.contains(&splice.address);
-    if !places.splices.iter().any(is_suspect) {
+    let may_be_refused = |splice: &Splice| {
+        let address = &splice.address;
+        places.suspects.contains(address) || places.behind_sites.contains_key(address)
+    };
+    if !places.splices.iter().any(may_be_refused) {
         return Ok(());
     }
     session.splices = places.splices.clone();
     let tried = session.tried(&device::open()?)?;
-    let refused = tried.places.iter();
-    let owned = refused.filter(|(at, (why, _))| {
-        *why == SPLICE_OWNED && places.splices[**at].where_ == SPLICE_BEFORE
-    });
-    let owned: Vec<usize> = owned.map(|(at, _)| *at).collect();
-    if owned.is_empty() {
-        return Ok(());
-    }
-    let program = Program::of(Source::of(None).open()?);
-    let leads = |at: &usize| {
-        let address = places.splices[*at].address;
-        let function = &program.functions[program.at(address)?];
-        let leads = leads::leads(&program.image, &function.graph, address)?;
-        Some((*at, leads))
+    let refused = |reason| {
+        let places = &*places;
+        let all = tried.places.iter().filter(move |(at, (why, _))| {
+            *why == reason && places.splices[**at].where_ == SPLICE_BEFORE
+        });
+        all.map(|(at, _)| (*at, places.splices[*at].address))
     };
-    let leads: BTreeMap<usize, Vec<(u64, u32)>> = owned.iter().filter_map(leads).collect();
+    let behind = |(at, entry)| {
+        let behind = places.behind_sites.get(&entry)?;
+        Some((at, vec![(*behind, SPLICE_BEFORE)]))
+    };
+    let mut leads: BTreeMap<usize, Vec<(u64, u32)>> =
+        refused(SPLICE_SITE).filter_map(behind).collect();
+    let owned: Vec<(usize, u64)> = refused(SPLICE_OWNED).collect();
+    if !owned.is_empty() {
+        let program = Program::of(Source::of(None).open()?);
+        leads.extend(owned.iter().filter_map(|(at, address)| {
+            let function = &program.functions[program.at(*address)?];
+            Some((
+                *at,
+                leads::leads(&program.image, &function.graph, *address)?,
+            ))
+        }));
+    }
     places.derive(&leads);
     Ok(())
 }

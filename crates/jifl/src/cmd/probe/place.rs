@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,6 +50,9 @@ pub struct Places {
     /// Instructions that words name, and that may be the kernel's own, as far as one sees: a nop, a
     /// jump, a call, a ud2.
     pub suspects: BTreeSet<u64>,
+    /// Entries of functions whose site may be another tracer's, and the instruction behind that
+    /// site: each execution of the function begins with it.
+    pub behind_sites: BTreeMap<u64, u64>,
     /// Instructions that are counted by what leads there. Behind `splices` in `names`, and in the
     /// indices of `of_words`.
     pub derived: Vec<Derived>,
@@ -442,6 +446,17 @@ impl Kernel<'_> {
         Ok(())
     }
 
+    /// The instruction behind a function's site, if another tracer's call may stand there. `None`:
+    /// nobody has the site, or not each execution of the instruction is known to be a call.
+    fn behind_others_site(&mut self, function: &Function) -> Option<u64> {
+        let code = self.code(function)?;
+        let site = self.site(function, &code);
+        let is_free = code.at(site.start)?.mnemonic() == Mnemonic::Nop && !leaves_sites();
+        // A kprobe may hide a branch.
+        let is_entry = !code.has_kprobes && !code.is_jumped_to(site.end);
+        (!site.is_empty() && !is_free && is_entry).then_some(site.end)
+    }
+
     /// What programs at these places, which are of one function, can name.
     fn spots(&mut self, function: &Function, splices: &[Splice]) -> Result<Vec<Spot>, Failure> {
         let code = self.code(function).ok_or_else(|| unreadable(function))?;
@@ -484,6 +499,12 @@ impl Kernel<'_> {
         let offset = splice.address.wrapping_sub(start);
         format!("{name}{module}+{offset:#x}{side}")
     }
+}
+
+/// Does the module leave sites to other tracers?
+fn leaves_sites() -> bool {
+    let sites = fs::read_to_string("/sys/module/jifl/parameters/sites");
+    sites.is_ok_and(|sites| sites.trim() == "N")
 }
 
 /// How names of places end: with a way of a branch, or with nothing.
@@ -601,6 +622,7 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
     let mut functions: Vec<(Function, bool)> = Vec::new();
     let mut indices: HashMap<u64, usize> = HashMap::new();
     let mut found: Vec<(usize, Splice)> = Vec::new();
+    let mut behind_sites = BTreeMap::new();
     for (index, word) in words.iter().enumerate() {
         let found_here = match kernel.found(word, &mut left_out, confirmed) {
             Err(failure) if lenient => {
@@ -618,6 +640,11 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
                 let all = left_out.entry(LOOPS).or_default();
                 all.insert(one.function.address);
                 continue;
+            }
+            let entry = (one.function.address, SPLICE_BEFORE);
+            if !one.may_be_left_out && one.places.contains(&entry) {
+                let behind = kernel.behind_others_site(&one.function);
+                behind_sites.extend(behind.map(|behind| (entry.0, behind)));
             }
             // A function may have several names.
             let target = *indices.entry(one.function.address).or_insert_with(|| {
@@ -676,6 +703,7 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
         left_out,
         kernels: BTreeMap::new(),
         suspects: kernel.suspects,
+        behind_sites,
         derived: Vec::new(),
     })
 }
