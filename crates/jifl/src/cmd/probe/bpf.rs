@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BPF programs for `--bpf`: one that is pinned, or one of an object file.
 
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
+use std::panic::{self, catch_unwind};
 use std::path::Path;
 
 use aya::Ebpf;
 use aya::programs::{KProbe, ProbeKind, Program, ProgramType};
+use object::{Architecture, Object, ObjectSection, ObjectSymbol};
 
 use crate::base::exit::Failure;
 
@@ -46,16 +49,23 @@ fn object(word: &str) -> Option<(&Path, Option<&str>)> {
 const WRONG_TYPE: &str = "it is no program for kprobes (SEC(\"kprobe\"))";
 
 fn failed(word: &str, error: &dyn std::error::Error) -> Failure {
-    let mut text = error.to_string();
+    let mut texts = vec![error.to_string()];
     let mut source = error.source();
     while let Some(deeper) = source {
-        text = format!("{text}: {deeper}");
+        texts.push(deeper.to_string());
         source = deeper.source();
     }
-    // The verifier's log may be long; its last lines say why.
-    let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
-    let kept = lines.split_off(lines.len().saturating_sub(3));
-    Failure::failed(format!("--bpf {word}: {}", kept.join(": ")))
+    Failure::failed(format!("--bpf {word}: {}", in_a_line(&texts.join("\n"))))
+}
+
+/// What says why a program is refused. The verifier's log may be long. Its last lines say why, but
+/// for its statistics at the end.
+fn in_a_line(text: &str) -> String {
+    const STATISTICS: [&str; 3] = ["processed ", "stack depth ", "verification time "];
+    let is_reason =
+        |line: &&str| !line.is_empty() && !STATISTICS.iter().any(|one| line.starts_with(one));
+    let mut lines: Vec<&str> = text.lines().map(str::trim).filter(is_reason).collect();
+    lines.split_off(lines.len().saturating_sub(3)).join(": ")
 }
 
 fn pinned(word: &str) -> Result<Loaded, Failure> {
@@ -74,8 +84,55 @@ fn pinned(word: &str) -> Result<Loaded, Failure> {
     })
 }
 
+const NO_LICENSE: &str = "it states no license: give it one, as char _license[] \
+                          SEC(\"license\") = \"GPL\"";
+const DAMAGED: &str = "the file is damaged";
+
+/// What is against an object file and what aya does not look at: it takes a file without a license
+/// for one under the GPL, which would open the kernel's functions for such programs alone to it,
+/// and it takes what symbols say of sections for true.
+fn against(data: &[u8]) -> Result<(), String> {
+    let damaged = |error| format!("{DAMAGED}: {error}");
+    let file =
+        object::File::parse(data).map_err(|error| format!("it is no object file: {error}"))?;
+    if file.architecture() != Architecture::Bpf {
+        return Err("it is an object file, but none for BPF".into());
+    }
+    if file.section_by_name("license").is_none() {
+        return Err(NO_LICENSE.into());
+    }
+    for symbol in file.symbols() {
+        let Some(index) = symbol.section_index() else {
+            continue;
+        };
+        let section = file.section_by_index(index).map_err(damaged)?;
+        let begin = symbol.address().checked_sub(section.address());
+        let end = begin.and_then(|begin| begin.checked_add(symbol.size()));
+        if end.is_none_or(|end| end > section.size()) {
+            let name = symbol.name().unwrap_or("?");
+            return Err(format!("{DAMAGED}: {name} is not in its section"));
+        }
+    }
+    Ok(())
+}
+
+/// Loads the maps of an object file, and what its programs are. The file may be anything, and the
+/// parser is not this project's: where it panics the file is damaged.
+fn load(word: &str, data: &[u8]) -> Result<Ebpf, Failure> {
+    against(data).map_err(|why| Failure::usage(format!("--bpf {word}: {why}")))?;
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| ()));
+    let loaded = catch_unwind(|| Ebpf::load(data));
+    panic::set_hook(hook);
+    match loaded {
+        Ok(loaded) => loaded.map_err(|error| failed(word, &error)),
+        Err(_) => Err(Failure::usage(format!("--bpf {word}: {DAMAGED}"))),
+    }
+}
+
 fn of_object(word: &str, file: &Path, name: Option<&str>) -> Result<Loaded, Failure> {
-    let mut object = Ebpf::load_file(file).map_err(|error| failed(word, &error))?;
+    let data = fs::read(file).map_err(|error| failed(word, &error))?;
+    let mut object = load(word, &data)?;
     let is_kprobe = |program: &Program| matches!(program, Program::KProbe(_));
     let all: Vec<String> = object
         .programs()
@@ -126,6 +183,21 @@ mod tests {
         assert_eq!(of("a/b.o"), Some(("a/b.o", None)));
         assert_eq!(of("a/b.o:on_read"), Some(("a/b.o", Some("on_read"))));
         assert_eq!(of("/sys/fs/bpf/on_read"), None);
+    }
+
+    #[test]
+    fn the_verifiers_statistics_are_no_reason() {
+        let log = "the BPF_PROG_LOAD syscall failed. Verifier output: 0: R1=ctx() R10=fp0\n\
+                   4: (85) call bpf_trace_printk#6\n\
+                   cannot call GPL-restricted function from non-GPL compatible program\n\
+                   verification time 90 usec\nstack depth 8\n\
+                   processed 5 insns (limit 1000000) max_states_per_insn 0\n\n\
+                   Invalid argument (os error 22)";
+        assert_eq!(
+            in_a_line(log),
+            "4: (85) call bpf_trace_printk#6: cannot call GPL-restricted function from non-GPL \
+             compatible program: Invalid argument (os error 22)"
+        );
     }
 
     #[test]
