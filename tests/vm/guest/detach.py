@@ -45,7 +45,7 @@ def asleep(sleepers):
     return process, [int(pid) for pid in line[1:]]
 
 
-def wake(name, process, pids):
+def wake(name, process, pids, each=EACH):
     process.stdin.write("go\n")
     process.stdin.flush()
     out, err = process.communicate(timeout=60)
@@ -53,7 +53,7 @@ def wake(name, process, pids):
     add("detaches with sleepers", 1)
     for line in lines[:-1]:
         kind, good = line.split()
-        check(f"{name}: sleepers in {kind} wake with the right result", good == f"{EACH}/{EACH}", good)
+        check(f"{name}: sleepers in {kind} wake with the right result", good == f"{each}/{each}", good)
     check(f"{name}: all sleepers end", process.returncode == 0 and lines[-1:] == ["done"],
           f"{process.returncode} {out} {err}")
 

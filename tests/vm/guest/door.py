@@ -7,7 +7,6 @@ usage: door.py DOOR_FUZZ OPERATIONS SEED
 The module is not loaded at the start. The program ends with the kernel locked down.
 """
 
-import contextlib
 import ctypes
 import errno
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from lib import (Device, add, background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, module_file,
                  plant, report, run, same, session, settled, status, wait_for)
+from usage import slab, vmalloc
 
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
 MODULES = Path(module_file()).parent
@@ -324,33 +324,6 @@ def pages():
 
 
 LARGE_PAGE = 2 << 20
-THREAD_STACK = 5 * 4096  # and its guard page
-
-
-def vmalloc():
-    """Pages of vmalloc and module areas by caller, but for threads' stacks; pages of slab."""
-    pages = {}
-    for line in Path("/proc/vmallocinfo").read_text().splitlines():
-        words = line.split()
-        caller = words[2].partition("+")[0] if len(words) > 2 and not words[2].startswith("pages") else "?"
-        # Freed, of which only the addresses are not yet: "unpurged vm_area".
-        if caller in ("kernel_clone", "dup_task_struct", "copy_process", "unpurged"):
-            continue
-        # Of a thread that an instrumented call made: its caller is an address of the code cache.
-        if caller.startswith("0x") and int(words[1]) == THREAD_STACK:
-            continue
-        pages[caller] = pages.get(caller, 0) + int(words[1]) // 4096
-    return pages
-
-
-def slab():
-    """KiB of kernel memory that is in use, by the lines of /proc/meminfo."""
-    for cache in Path("/sys/kernel/slab").iterdir():
-        # One of a module that has gone may go late.
-        with contextlib.suppress(FileNotFoundError):
-            (cache / "shrink").write_text("1")
-    text = Path("/proc/meminfo").read_text()
-    return {name: int(re.search(rf"^{name}: +(\d+)", text, re.M).group(1)) for name in ["SUnreclaim", "Percpu"]}
 
 
 # --- fuzzing -----------------------------------------------------------------------------------
