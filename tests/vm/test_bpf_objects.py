@@ -13,4 +13,4 @@ SEED = os.environ.get("JIFL_TEST_SEED") or harness.lot()
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_bpf_objects(kernel, show):
-    harness.guest("bpf_objects", SEED, kernel=kernel, smp=2, show=show)
+    harness.guest("bpf_objects", SEED, kernel=kernel, smp=2, timeout=1500, show=show)

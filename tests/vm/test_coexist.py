@@ -8,4 +8,4 @@ import harness
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_coexist(kernel, show):
-    harness.guest("coexist", harness.compile_program("fentry"), kernel=kernel, smp=2, show=show)
+    harness.guest("coexist", harness.compile_program("fentry"), kernel=kernel, smp=2, timeout=1500, show=show)

@@ -20,4 +20,4 @@ def test_probe_churn(kernel, show):
     sleepers = harness.compile_program("sleepers", "-pthread")
     seconds = harness.SOAK or SECONDS
     short = SHORT_IN_SOAK if harness.SOAK else SHORT
-    harness.guest("probe_churn", sleepers, seconds, short, SEED, kernel=kernel, smp=2, timeout=600 + seconds, show=show)
+    harness.guest("probe_churn", sleepers, seconds, short, SEED, kernel=kernel, smp=2, timeout=1500 + seconds, show=show)

@@ -8,4 +8,4 @@ import harness
 
 @pytest.mark.parametrize("kernel", harness.turn(5))
 def test_traffic(kernel, show):
-    harness.guest("traffic", kernel=kernel, smp=2, show=show)
+    harness.guest("traffic", kernel=kernel, smp=2, timeout=1500, show=show)

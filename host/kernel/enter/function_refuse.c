@@ -179,6 +179,7 @@ void jifl_function_expect(u32 n)
 	names_alone |= made && jifl_ksym_each(add_by_address);
 	if (made && names_alone) {
 		kvfree(made);
+		made = NULL;
 	} else if (made) {
 		/* Pairs with the acquire in by_symbol. */
 		smp_store_release(&by_address, made);

@@ -15,6 +15,7 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "../compat/ksym.h"
+#include "../store/percpu.h"
 #include "../text/hooks.h"
 #include "../text/jump.h"
 #include "../text/return_site.h"
@@ -265,7 +266,10 @@ static unsigned long original_of_hooked(unsigned long next)
  *
  * Only the walk's own state is written. The word is read on the stack that the walk has checked. If
  * the task goes on meanwhile, the walk ends early, or the kernel asks as it would natively. It also
- * asks where a task was interrupted at the trampoline's first instruction.
+ * asks where a task was interrupted at the trampoline's first instruction, and where the tables
+ * find a frame by neither rsp nor rbp: in functions that align their stack.
+ *
+ * The search in the tables calls functions of the kernel that may have doors.
  */
 static bool is_at_hooked(struct unwind_state *state)
 {
@@ -274,8 +278,12 @@ static bool is_at_hooked(struct unwind_state *state)
 	if (unwind_done(state) || state->task == current || !task_is_running(state->task) ||
 	    JIFL_HOST_PLANTED(preempted_walked))
 		return false;
+	preempt_disable_notrace();
+	jifl_own_begin();
 	slot = jifl_compat_return_slot(state->signal ? state->ip : state->ip - 1, state->sp,
 				       state->bp);
+	jifl_own_end();
+	preempt_enable_notrace();
 	return slot && (void *)slot >= (void *)state->stack_info.begin &&
 	       (void *)(slot + 1) <= (void *)state->stack_info.end && jifl_compat_is_hooked(slot);
 }

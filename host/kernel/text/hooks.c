@@ -8,9 +8,11 @@
  *
  * The hooks do not set ftrace's flag for protection against recursion. This protection would drop
  * calls, for example those of a page fault inside an unwind. The callbacks call nothing that can be
- * hooked, so they cannot recurse. If another tracer traces the same function, ftrace calls both
- * callbacks from a list. The list has protection of its own: it lets one nested call through for
- * each of task, softirq, interrupt and NMI. No thread in the code cache is inside such a callback.
+ * hooked here, so they cannot recurse. Functions of the kernel that may have doors are called as
+ * code of the module (jifl_own_begin). If another tracer traces the same function, ftrace calls
+ * both callbacks from a list. The list has protection of its own: it lets one nested call through
+ * for each of task, softirq, interrupt and NMI. No thread in the code cache is inside such a
+ * callback.
  */
 #include <linux/ftrace.h>
 #include <linux/slab.h>

@@ -51,8 +51,9 @@
  * 10. Copies of the function outlive its jump for a while: at a session's end the jump goes first
  *    (7), then jifl_evict takes the copies away, and then the gate is freed (8). They do not need
  *    the jump. They were made of the text as it was, which stands there again, and other copies
- *    call them without the gate. Threads that jifl_evict finds with an address of the gate are put
- *    to the text: the gate says to which (jifl_gate_original) until it is freed.
+ *    call them without the gate. jifl_evict leaves addresses of gates alone: step 8 is for threads
+ *    that have them. What jifl_evict itself writes leads to the gate of a jump that stands, and to
+ *    the text where one goes.
  *
  * The kernel tells perf what it changes in its text. Nobody tells perf of jumps in place: its
  * decoder of Intel PT does not know them.
@@ -342,6 +343,7 @@ void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, uns
 				    stub);
 		if (result[i])
 			list[k++] = result[i];
+		cond_resched();
 	}
 	if (k)
 		make_all(list, k);

@@ -13,8 +13,8 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from lib import (SLOWNESS, Device, add, background, check, figure, interrupt, is_loaded, main, module_file, report, run, same,
-                 session, status, wait_for)
+from lib import (PATIENCE, SLOWNESS, Device, add, background, check, figure, interrupt, is_loaded, main, module_file, report, run,
+                 same, session, status, wait_for)
 
 EACH = 20  # processes of each kind
 
@@ -48,7 +48,7 @@ def asleep(sleepers):
 def wake(name, process, pids, each=EACH):
     process.stdin.write("go\n")
     process.stdin.flush()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE * SLOWNESS)
     lines = out.splitlines()
     add("detaches with sleepers", 1)
     for line in lines[:-1]:

@@ -53,6 +53,7 @@ def small_caches(module, calls_program, targets, before=""):
             whole = {nr: target for nr, target in data["by_name"].items()
                      if target["calls"] >= (1 if nr in constant else 10)}
             check(f"{name}: many calls of many kinds", len(whole) > 10, data["by_name"].keys())
+            same(f"{name}: calls of constant number", sorted(whole.keys() & set(constant)), sorted(constant))
         for nr in whole.keys() & set(constant):
             target = data["by_name"].get(nr, {"calls": 0, "missed": 0})
             same(f"{name}: calls of {nr}, counted or missed", target["calls"] + target["missed"], whole[nr]["calls"])

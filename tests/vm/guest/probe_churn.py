@@ -5,7 +5,7 @@ usage: probe_churn.py SLEEPERS SECONDS SHORT SEED
 
 Other tasks work in these functions meanwhile, and each of their results must be right. Sleepers fall
 asleep in a copy, or before there is one; sessions begin and end around them; they wake beside another
-session. That one has a place wherever a sleeper goes on: each is counted there.
+session. That one has a place wherever a sleeper goes on, and counts sleepers alone: each is counted there.
 
 Then the load has gone, and SHORT sessions follow each other, so that what each of them loses shows.
 All text and all memory must be as before, and the module goes.
@@ -74,6 +74,8 @@ def ended(owner, way):
 def begun(chance, words):
     """A command whose session runs, or is about to."""
     owner = background("jifl", "probe", *words, "--yes", "-o", "/tmp/churn")
+    if chance.random() < 0.5:
+        wait_for(f"a session of {words}", lambda: owner.poll() is not None or status()["sessions"])
     time.sleep(chance.uniform(0, 0.8))
     return owner
 
@@ -110,7 +112,7 @@ def cycle(chance, name, sleepers, known):
         ways[way] += 1
     for _ in range(ROUNDS):
         ways[around(chance, name)] += 1
-    last = session(*known, "-f", "json", command="probe")
+    last = session(*known, "-f", "json", "--if", 'comm == "sleepers"', command="probe")
     wake(name, process, pids, EACH)
     out, err = interrupt(last)
     same(f"{name}: the last session", last.returncode, 0)
@@ -156,6 +158,7 @@ def lost_by_each(graphs, number):
 
 def churn(sleepers, seconds, number, seed):
     mark = log_mark()
+    run("sysctl", "-qw", f"kernel.hung_task_timeout_secs={120 * SLOWNESS}")
     for module in (INSPECT, MODULE):
         same(f"{module} comes", run("insmod", module).returncode, 0)
     chance = random.Random(seed)

@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 
 from kcore import kernel_memory
-from lib import (SLOWNESS, Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run, same,
-                 session, state_of, status, wait_for)
+from lib import (PATIENCE, SLOWNESS, Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run,
+                 same, session, state_of, status, wait_for)
 
 MODULES = Path(module_file()).parent
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
@@ -819,11 +819,18 @@ def preempted():
     """
     room = bytearray(16 << 20)
     reader = spinner(lambda: os.readv(ZERO, [room]), os.SCHED_IDLE)
-    time.sleep(2)   # until it is in that, not on its way there
-    pids = [reader, spinner(lambda: None)]
+
+    def is_inside():
+        return "read_iter_zero" in Path(f"/proc/{reader}/stack").read_text()
+
+    # It gets hardly any time beside the load.
+    wait_for("the reader's call", is_inside, PATIENCE)
+    other = spinner(lambda: None)
     time.sleep(1)
+    wait_for("the reader's call, when it waits", is_inside, PATIENCE)
     stacks = [Path(f"/proc/{reader}/stack").read_text() for _ in range(200)]
-    for pid in pids:
+    # To die it needs its processor.
+    for pid in (other, reader):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     inside = [stack.split()[1::2] for stack in stacks if "read_iter_zero" in stack]

@@ -110,7 +110,7 @@ fn against(data: &[u8]) -> Result<(), String> {
         let end = begin.and_then(|begin| begin.checked_add(symbol.size()));
         if end.is_none_or(|end| end > section.size()) {
             let name = symbol.name().unwrap_or("?");
-            return Err(format!("{DAMAGED}: {name} is not in its section"));
+            return Err(format!("{DAMAGED}: {name:?} is not in its section"));
         }
     }
     Ok(())
