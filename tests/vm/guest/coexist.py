@@ -212,6 +212,16 @@ def is_refused(name, place, *hints):
           all(hint in end.stderr for hint in hints), end)
 
 
+def behind_a_program(fentry_program):
+    """The entry of a function that begins with endbr64, where the kernel has these."""
+    process = fentry(fentry_program, SHOWN, "entry")
+    owner = probe(f"fn:{SHOWN}")
+    show_cmdline()
+    data = outcome(owner, "behind a program")
+    same("behind a program: hits, missed", (by_place(data)[0], data["missed"]), ({f"fn:{SHOWN}": CALLS}, 0))
+    same("behind a program: its hits", detach(process), CALLS)
+
+
 def with_a_livepatch(graphs):
     """A session has the site, so there is no live patch; where there is one no session has the function."""
     if not Path("/sys/kernel/livepatch").exists():
@@ -290,6 +300,8 @@ def coexist(fentry_program):
         tools += [(f"BPF's f{where}", Trampoline(fentry_program, where), {}) for where in ("entry", "exit")]
     for name, tool, options in tools:
         in_each_order(name, tool, places, **options)
+    if HAS_BTF:
+        behind_a_program(fentry_program)
     with_a_livepatch(graphs)
     modules_stay(graphs)
     same("no session is left", status()["sessions"], [])

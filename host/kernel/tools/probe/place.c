@@ -244,11 +244,12 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 		place->work->program = &s->programs->programs[program - 1];
 		place->work->front = &place->owner->fronts[program - 1];
 	}
+	place->skipped = from->address >= aim->target->id && from->address < aim->target->address;
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
 	if (aim->target->kind != JIFL_TARGET_FUNCTION && from->address == aim->target->id &&
-	    jifl_probe_is_endbr(from->address))
+	    jifl_probe_is_endbr(from->address) &&
+	    aim->target->address <= aim->target->id + ENDBR_INSN_SIZE)
 		return JIFL_SPLICE_BOUNDARY;
-	place->skipped = from->address >= aim->target->id && from->address < aim->target->address;
 	/* There are an endbr64, if the function has one, and the site. */
 	if (place->skipped && from->address != aim->target->id &&
 	    from->address != aim->target->address - CALL_INSN_SIZE)
