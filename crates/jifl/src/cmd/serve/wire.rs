@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use jifl_sys::abi::{TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
+use jifl_sys::abi::{TARGETS_MAX, TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -163,9 +163,9 @@ impl Rows {
     ///
     /// One line, if a row's number is too high.
     pub fn believed(self) -> Result<Rows, String> {
-        match self.functions.iter().find(|one| one.row >= ROWS_MAX) {
+        match self.functions.iter().find(|one| one.row >= TARGETS_MAX) {
             Some(one) => Err(format!(
-                "the daemon tells of a row {}, and a session has at most {ROWS_MAX}; is it of \
+                "the daemon tells of a row {}, and a session has at most {TARGETS_MAX}; is it of \
                  another version?",
                 one.row
             )),
@@ -219,9 +219,6 @@ impl Rows {
         (!rows.is_empty()).then_some(rows)
     }
 }
-
-/// Rows of a session, as far as a client believes it: as many as a session may have targets.
-const ROWS_MAX: usize = 1 << 18;
 
 impl Figures {
     fn of(row: &Row, time: &Time, metrics: &[Metric], interval: &Time) -> Figures {
@@ -382,7 +379,7 @@ mod tests {
             refusal.contains("1099511627776") && !refusal.contains('\n'),
             "{refusal}"
         );
-        let most = with(ROWS_MAX - 1).believed().unwrap();
-        assert_eq!(most.counted().times.len(), ROWS_MAX);
+        let most = with(TARGETS_MAX - 1).believed().unwrap();
+        assert_eq!(most.counted().times.len(), TARGETS_MAX);
     }
 }
