@@ -72,6 +72,26 @@ pub fn account<'a>(image: &Image, graphs: impl Iterator<Item = &'a Graph>) -> Ve
     all.map(|(text, reached)| of_text(text, reached)).collect()
 }
 
+/// Accounts for the bytes of one piece of a function.
+pub fn account_of(text: &Text, piece: &Range<u64>, graph: &Graph) -> Account {
+    let mut account = Account::default();
+    let mut at = piece.start;
+    let offset = |at: u64| ((at - text.address) as usize).min(text.bytes.len());
+    let blocks = graph.blocks.iter();
+    for block in blocks.filter(|block| piece.contains(&block.start)) {
+        let start = block.start;
+        if start > at {
+            gap(text, offset(at)..offset(start), &mut account);
+        }
+        at = at.max(block.behind().min(piece.end));
+    }
+    if at < piece.end {
+        gap(text, offset(at)..offset(piece.end), &mut account);
+    }
+    account.code = (piece.end - piece.start) - account.padding - account.unexplained();
+    account
+}
+
 /// The mark of a byte that execution can reach; the others have 0.
 const CODE: u8 = 1;
 

@@ -7,6 +7,9 @@
 use std::fmt;
 use std::ops::Range;
 
+/// Text is compared by so many bytes at once.
+const CHUNK: usize = 4096;
+
 /// What the kernel itself is called among modules.
 pub const NAME: &str = "vmlinux";
 
@@ -195,6 +198,43 @@ impl Image {
         if let Some(warnings) = &mut tables.warnings {
             warnings.sort_unstable();
         }
+    }
+
+    /// Where the text of a newer image differs: ranges of addresses, in order. `None` where more
+    /// than bytes of text differs: names, tables, data, or where text stands.
+    pub fn text_changes(&self, newer: &Image) -> Option<Vec<Range<u64>>> {
+        let pairs = || self.texts.iter().zip(&newer.texts);
+        let same = |(old, new): (&Text, &Text)| {
+            let of = |text: &Text| (text.address, text.bytes.len(), text.module, text.is_aside);
+            of(old) == of(new)
+        };
+        let is_same = self.texts.len() == newer.texts.len()
+            && pairs().all(same)
+            && self.modules == newer.modules
+            && self.symbols == newer.symbols
+            && self.tables == newer.tables
+            && self.data == newer.data;
+        if !is_same {
+            return None;
+        }
+        let mut changes = Vec::new();
+        for (old, new) in pairs() {
+            let chunks = old.bytes.chunks(CHUNK).zip(new.bytes.chunks(CHUNK));
+            let unequal = chunks
+                .enumerate()
+                .filter(|(_, (before, now))| before != now);
+            for (index, (before, now)) in unequal {
+                let begin = old.address + (index * CHUNK) as u64;
+                let bytes = before.iter().zip(now).zip(begin..);
+                for ((_, _), at) in bytes.filter(|((before, now), _)| before != now) {
+                    match changes.last_mut() {
+                        Some(Range { end, .. }) if *end == at => *end = at + 1,
+                        _ => changes.push(at..at + 1),
+                    }
+                }
+            }
+        }
+        Some(changes)
     }
 
     /// The text that an address lies in: a place in [`Image::texts`].

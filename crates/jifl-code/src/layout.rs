@@ -191,6 +191,26 @@ impl Layout {
         self.pieces[self.place(address)?].1
     }
 
+    /// The functions that a range of addresses has parts of.
+    pub fn units_in(&self, range: &Range<u64>) -> impl Iterator<Item = usize> + use<'_> {
+        let first = self
+            .pieces
+            .partition_point(|(piece, _)| piece.end <= range.start);
+        let end = range.end;
+        let pieces = self.pieces[first..].iter();
+        let pieces = pieces.take_while(move |(piece, _)| piece.start < end);
+        pieces.filter_map(|(_, owner)| *owner)
+    }
+
+    /// The functions that may own a disputed part, in order.
+    pub fn candidates(&self) -> Vec<usize> {
+        let all = self.disputed.iter();
+        let mut all: Vec<usize> = all.flat_map(|(_, owners)| owners.clone()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The function that begins at an address, or behind the padding at it. Some calls go to the
     /// padding, where the kernel has put something to do first (arch/x86/kernel/callthunks.c).
     pub fn begins(&self, address: u64) -> Option<usize> {

@@ -28,7 +28,7 @@ use crate::depth::instructions;
 use crate::effect::{ALL, CALLER_SAVED, Effects, FLAGS, REGISTERS};
 use crate::flow::Target;
 use crate::graph::{Call, CallKind, Edge, EdgeKind, Effect, End, Graph};
-use crate::program::{Function, Program};
+use crate::program::{Function, Program, Renewed};
 
 /// Live behind a return of compiled code: rax, rdx, rsp and what callees keep (System V ABI 3.2).
 pub const AT_RETURN: u32 = REGISTERS & !CALLER_SAVED | 1 << 0 | 1 << 2;
@@ -50,6 +50,7 @@ pub struct Live {
     blocks: Vec<Vec<u32>>,
     summaries: Vec<Effect>,
     at_return: Vec<u32>,
+    trust: Trust,
 }
 
 /// What never runs on has used nothing and overwritten everything.
@@ -70,22 +71,130 @@ const TORN: Effect = Effect {
 impl Live {
     /// Of all functions of a program.
     pub fn of(program: &Program, trust: Trust) -> Live {
-        let (summaries, effects) = solve(program);
         let functions = program.functions.iter();
-        let at_return = functions.map(|function| match trust {
-            Trust::Compiled if program.is_compiled(function) => AT_RETURN,
-            _ => ALL,
-        });
-        let at_return: Vec<u32> = at_return.collect();
-        let live = |(effects, ret): (Vec<Effect>, &u32)| {
-            let blocks = effects.into_iter();
-            blocks.map(|effect| effect.before(*ret)).collect()
+        let at_return = functions
+            .clone()
+            .map(|function| at_return(program, function, trust));
+        let mut live = Live {
+            blocks: vec![Vec::new(); program.functions.len()],
+            summaries: functions.map(first).collect(),
+            at_return: at_return.collect(),
+            trust,
         };
-        Live {
-            blocks: effects.into_iter().zip(&at_return).map(live).collect(),
-            summaries,
-            at_return,
+        live.solve(program, program.bottom_up(), &program.callers());
+        live
+    }
+
+    /// Makes this the liveness of a program that was analysed again ([`Program::renew`]).
+    ///
+    /// Where the summary of a function stays what it was, that of all others does. It is a solution
+    /// of the equations then, and what it calls dead is dead. It is the best one, unless a changed
+    /// function calls itself through others: then something may be called live because it was.
+    pub fn renew(&mut self, program: &Program, renewed: &Renewed) {
+        if renewed.is_whole {
+            *self = Live::of(program, self.trust);
+            return;
         }
+        for index in &renewed.functions {
+            let function = &program.functions[*index];
+            self.at_return[*index] = at_return(program, function, self.trust);
+        }
+        let solver = Solver::new(program, |callee: usize| self.summaries[callee]);
+        let shape = &mut Shape::default();
+        let of = |index: &usize| {
+            let function = &program.functions[*index];
+            let is_solved = function.graph.is_whole() && !function.graph.blocks.is_empty();
+            match is_solved {
+                true => solver.effects(&function.graph, shape),
+                false => vec![first(function); function.graph.blocks.len()],
+            }
+        };
+        let effects: Vec<Vec<Effect>> = renewed.functions.iter().map(of).collect();
+        let is_same = |(index, effects): (&usize, &Vec<Effect>)| {
+            let function = &program.functions[*index];
+            let summary = match effects.is_empty() {
+                true => first(function),
+                false => effects[entry(function)],
+            };
+            summary == self.summaries[*index]
+        };
+        if renewed.functions.iter().zip(&effects).all(is_same) {
+            for (index, effects) in renewed.functions.iter().zip(effects) {
+                self.set(*index, &effects);
+            }
+            return;
+        }
+        // What calls them has to be solved from the beginning, and nothing else: no other equation
+        // has one of these in it.
+        let callers = program.callers();
+        let mut is_met = vec![false; program.functions.len()];
+        let mut way = renewed.functions.clone();
+        while let Some(index) = way.pop() {
+            if !std::mem::replace(&mut is_met[index], true) {
+                self.summaries[index] = first(&program.functions[index]);
+                way.extend(&callers[index]);
+            }
+        }
+        let mut order = program.bottom_up();
+        order.retain(|index| is_met[*index]);
+        self.solve(program, order, &callers);
+    }
+
+    /// Notes what is live at the beginnings of a function's blocks.
+    fn set(&mut self, index: usize, effects: &[Effect]) {
+        let ret = self.at_return[index];
+        let live = effects.iter().map(|effect| effect.before(ret));
+        self.blocks[index].clear();
+        self.blocks[index].extend(live);
+    }
+
+    /// Solves the equations of functions, of which nothing is known yet, with the summaries of all
+    /// others.
+    fn solve(&mut self, program: &Program, mut again: Vec<usize>, callers: &[Vec<usize>]) {
+        let pack = |effect: Effect| u64::from(effect.uses) << 32 | u64::from(effect.defines);
+        let unpack = |packed: u64| Effect {
+            uses: (packed >> 32) as u32,
+            defines: packed as u32,
+        };
+        let is_solved = |index: &usize| {
+            let graph = &program.functions[*index].graph;
+            graph.is_whole() && !graph.blocks.is_empty()
+        };
+        for index in again.iter().filter(|index| !is_solved(index)) {
+            let function = &program.functions[*index];
+            self.set(*index, &vec![first(function); function.graph.blocks.len()]);
+        }
+        again.retain(is_solved);
+        let packed = self.summaries.iter().map(|effect| pack(*effect));
+        let all: Vec<AtomicU64> = packed.map(AtomicU64::new).collect();
+        let solver = Solver::new(program, |callee: usize| {
+            unpack(all[callee].load(Ordering::Relaxed))
+        });
+        // The callers of a function whose summary changes are computed again in the next round. So
+        // the effects that are kept of each function were computed with the last summaries of its
+        // callees.
+        while !again.is_empty() {
+            let compute = |shape: &mut Shape, index: &usize| {
+                let function = &program.functions[*index];
+                let effects = solver.effects(&function.graph, shape);
+                let new = pack(effects[entry(function)]);
+                (effects, all[*index].swap(new, Ordering::Relaxed) != new)
+            };
+            let found = again.par_iter().map_init(Shape::default, compute);
+            let found: Vec<(Vec<Effect>, bool)> = found.collect();
+            let mut next = Vec::new();
+            for (index, (effects, has_changed)) in again.iter().zip(found) {
+                self.set(*index, &effects);
+                if has_changed {
+                    next.extend(callers[*index].iter().copied().filter(is_solved));
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            again = next;
+        }
+        let summaries = all.iter().map(|one| unpack(one.load(Ordering::Relaxed)));
+        self.summaries = summaries.collect();
     }
 
     /// What is live at the beginning of a block: a mask of [`crate::effect`].
@@ -180,63 +289,25 @@ struct Calls<'a> {
     callees: &'a [Effect],
 }
 
-/// The solution: the summary of each function, and the effects at the beginnings of its blocks.
-fn solve(program: &Program) -> (Vec<Effect>, Vec<Vec<Effect>>) {
-    let pack = |effect: Effect| u64::from(effect.uses) << 32 | u64::from(effect.defines);
-    let unpack = |packed: u64| Effect {
-        uses: (packed >> 32) as u32,
-        defines: packed as u32,
-    };
-    let functions = program.functions.iter();
-    let first = |function: &Function| match function.graph.is_whole() {
+/// What is dead behind a function's returns depends on whose they are.
+fn at_return(program: &Program, function: &Function, trust: Trust) -> u32 {
+    match trust {
+        Trust::Compiled if program.is_compiled(function) => AT_RETURN,
+        _ => ALL,
+    }
+}
+
+/// The effect that a function begins with.
+fn first(function: &Function) -> Effect {
+    match function.graph.is_whole() {
         true => NEVER,
         false => TORN,
-    };
-    let all: Vec<AtomicU64> = functions
-        .clone()
-        .map(|function| AtomicU64::new(pack(first(function))))
-        .collect();
-    let mut effects: Vec<Vec<Effect>> = functions
-        .map(|function| vec![first(function); function.graph.blocks.len()])
-        .collect();
-    let solver = Solver::new(program, |callee: usize| {
-        unpack(all[callee].load(Ordering::Relaxed))
-    });
-    let callers = program.callers();
-    let mut again: Vec<usize> = program.bottom_up();
-    again.retain(|index| {
-        let graph = &program.functions[*index].graph;
-        graph.is_whole() && !graph.blocks.is_empty()
-    });
-    // The callers of a function whose summary changes are computed again in the next round. So the
-    // effects that are kept of each function were computed with the last summaries of its callees.
-    while !again.is_empty() {
-        let compute = |shape: &mut Shape, index: &usize| {
-            let function = &program.functions[*index];
-            let effects = solver.effects(&function.graph, shape);
-            let entry = function.graph.block(function.unit.entry()).unwrap_or(0);
-            let new = pack(effects[entry]);
-            (effects, all[*index].swap(new, Ordering::Relaxed) != new)
-        };
-        let found = again.par_iter().map_init(Shape::default, compute);
-        let found: Vec<(Vec<Effect>, bool)> = found.collect();
-        let mut next = Vec::new();
-        for (index, (own, has_changed)) in again.iter().zip(found) {
-            effects[*index] = own;
-            let callers = has_changed.then_some(callers[*index].iter().copied());
-            next.extend(
-                callers
-                    .into_iter()
-                    .flatten()
-                    .filter(|caller| program.functions[*caller].graph.is_whole()),
-            );
-        }
-        next.sort_unstable();
-        next.dedup();
-        again = next;
     }
-    let summaries = all.iter().map(|one| unpack(one.load(Ordering::Relaxed)));
-    (summaries.collect(), effects)
+}
+
+/// The block that a function is entered by.
+fn entry(function: &Function) -> usize {
+    function.graph.block(function.unit.entry()).unwrap_or(0)
 }
 
 /// Solves the equations of one function, with the summaries of others.

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All functions of an image.
 //!
-//! A call is taken to come back until its function turns out to have no way out. What calls such
-//! a function is then explored again, and may turn out to have none either. Where functions jump
-//! into the middle of others, these are explored from there, too. Both only ever grow, and the
-//! number of rounds is bounded, so that names and bytes that make no sense come to an end.
+//! How they depend on each other is in [`search`]. What is analysed again when text has changed is
+//! in [`renew`].
+
+mod renew;
+mod search;
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use crate::explained::{self, Account, Hole};
-use crate::explore::{Context, Space, explore};
+pub use self::renew::Renewed;
+use self::search::Search;
+use crate::explained::{self, Account};
 use crate::flow::{self, Target, Thunks};
-use crate::graph::{CallKind, Graph};
+use crate::graph::Graph;
 use crate::image::Image;
 use crate::layout::{Layout, Unit};
-use crate::names;
-
-/// Rounds of exploring again. Kernels need 5.
-const ROUNDS: usize = 24;
 
 /// A function.
 #[derive(Debug, Clone)]
@@ -47,6 +44,8 @@ pub struct Program {
     owners: Vec<Option<usize>>,
     /// The function that is called for tracers at the beginning of others.
     tracer: Option<u64>,
+    thunks: Thunks,
+    search: Search,
 }
 
 impl Program {
@@ -54,31 +53,21 @@ impl Program {
     pub fn of(image: Image) -> Program {
         let thunks = Thunks::of(&image);
         let mut layout = Layout::of(&image);
-        settle(&image, &mut layout, &thunks);
-        let mut search = Search {
-            endless: elsewhere(&image),
-            entries: FxHashMap::default(),
-            graphs: Vec::new(),
-            unsure: Vec::new(),
-        };
-        let all = (0..layout.units.len()).collect();
-        let mut rounds = search.run(&image, &layout, &thunks, all);
+        search::settle(&image, &mut layout, &thunks);
         let mut symbols = image.symbols.iter();
         let tracer = symbols.find(|symbol| symbol.name == "__fentry__");
         let tracer = tracer.map(|symbol| symbol.address);
-        let nameless = search.nameless(&image, &mut layout, tracer);
-        if !nameless.is_empty() {
-            rounds += search.run(&image, &layout, &thunks, nameless);
-        }
+        let mut search = Search::new(&image);
+        let (graphs, rounds) = search.all(&image, &mut layout, &thunks, tracer);
         let mut owners = vec![None; layout.units.len()];
         let mut functions = Vec::new();
-        for (index, (unit, graph)) in layout.units.iter().zip(search.graphs).enumerate() {
+        for (index, (unit, graph)) in layout.units.iter().zip(graphs).enumerate() {
             if unit.pieces.is_empty() {
                 continue;
             }
             owners[index] = Some(functions.len());
             functions.push(Function {
-                is_endless: search.endless.contains(&unit.entry()),
+                is_endless: search.is_endless(unit.entry()),
                 unit: unit.clone(),
                 graph,
             });
@@ -94,6 +83,8 @@ impl Program {
             layout,
             owners,
             tracer,
+            thunks,
+            search,
         }
     }
 
@@ -209,16 +200,6 @@ impl Program {
     }
 }
 
-/// Addresses outside the text of functions that never return.
-fn elsewhere(image: &Image) -> FxHashSet<u64> {
-    let symbols = image.symbols.iter();
-    let own = symbols.filter(|symbol| names::is_endless(&symbol.name));
-    let addresses = own.map(|symbol| symbol.address);
-    addresses
-        .filter(|address| image.text(*address).is_none())
-        .collect()
-}
-
 /// Brings functions into the order of their entries; `owners` are places among them.
 fn owners_in_order(functions: &mut [Function], owners: &mut [Option<usize>]) {
     let mut order: Vec<usize> = (0..functions.len()).collect();
@@ -231,181 +212,6 @@ fn owners_in_order(functions: &mut [Function], owners: &mut [Option<usize>]) {
         *owner = place[*owner];
     }
     functions.sort_by_key(|function| function.unit.entry());
-}
-
-/// Gives cold parts that several functions may own to the one that jumps there.
-fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
-    let endless = FxHashSet::default();
-    let context = Context {
-        image,
-        layout,
-        thunks,
-        endless: &endless,
-    };
-    let disputed = context.layout.disputed.iter();
-    let mut candidates: Vec<usize> = disputed.flat_map(|(_, owners)| owners.clone()).collect();
-    candidates.sort_unstable();
-    candidates.dedup();
-    let reach = |space: &mut Space, unit: &usize| {
-        let graph = explore(context, &context.layout.units[*unit], &[], space);
-        let tails = graph
-            .calls
-            .iter()
-            .filter(|call| call.kind == CallKind::Tail);
-        let target = |target| match target {
-            Target::Direct(to) => context.layout.unit(to),
-            Target::Indirect(_) => None,
-        };
-        let parts = tails.filter_map(|call| target(call.target));
-        parts.collect::<FxHashSet<usize>>()
-    };
-    let reached = candidates.par_iter().map_init(Space::default, reach);
-    let reached: Vec<_> = reached.collect();
-    let reached: FxHashMap<usize, FxHashSet<usize>> = candidates.into_iter().zip(reached).collect();
-    let pair = |(part, owners): &(usize, Vec<usize>)| {
-        let jumps = |owner: &&usize| reached.get(owner).is_some_and(|parts| parts.contains(part));
-        owners.iter().find(jumps).map(|owner| (*part, *owner))
-    };
-    let pairs: Vec<(usize, usize)> = layout.disputed.iter().filter_map(pair).collect();
-    layout.join(&pairs);
-}
-
-/// What is found round by round.
-struct Search {
-    endless: FxHashSet<u64>,
-    entries: FxHashMap<usize, Vec<u64>>,
-    graphs: Vec<Graph>,
-    /// Functions in which nothing returns, and which may have no way out.
-    unsure: Vec<usize>,
-}
-
-impl Search {
-    /// Explores functions, and again what changes with them. How many rounds did it take?
-    fn run(
-        &mut self,
-        image: &Image,
-        layout: &Layout,
-        thunks: &Thunks,
-        mut again: Vec<usize>,
-    ) -> usize {
-        self.graphs.resize(layout.units.len(), Graph::default());
-        for round in 1..=ROUNDS {
-            let context = Context {
-                image,
-                layout,
-                thunks,
-                endless: &self.endless,
-            };
-            let entries = &self.entries;
-            let work = |space: &mut Space, unit: &usize| {
-                let entries = entries.get(unit).map_or(&[][..], Vec::as_slice);
-                explore(context, &layout.units[*unit], entries, space)
-            };
-            let made = again.par_iter().map_init(Space::default, work);
-            let made: Vec<Graph> = made.collect();
-            for (unit, graph) in again.iter().zip(made) {
-                self.graphs[*unit] = graph;
-            }
-            again = self.changes(layout, &again);
-            if again.is_empty() {
-                return round;
-            }
-        }
-        ROUNDS
-    }
-
-    /// Finds functions without a name in what was not reached. They stand behind all that the
-    /// function with a name reaches: what stands before some of it is a dead part of that function.
-    fn nameless(&self, image: &Image, layout: &mut Layout, tracer: Option<u64>) -> Vec<usize> {
-        let accounts = explained::account(image, self.graphs.iter());
-        let holes = accounts.iter().flat_map(|account| &account.holes);
-        let is_behind = |hole: &&Hole| {
-            let Some(unit) = layout.unit(hole.range.start) else {
-                return false;
-            };
-            let end = layout.units[unit].piece(hole.range.start);
-            let end = end.map_or(0, |piece| piece.end);
-            let blocks = &self.graphs[unit].blocks;
-            let next = blocks.partition_point(|block| block.start < hole.range.end);
-            blocks.get(next).is_none_or(|block| block.start >= end)
-        };
-        let holes: Vec<&Hole> = holes.filter(is_behind).collect();
-        let begins = holes
-            .into_iter()
-            .flat_map(|hole| explained::beginnings(image, hole, tracer));
-        let begins = begins.collect();
-        layout.add(begins)
-    }
-
-    /// What has to be explored again after some were.
-    fn changes(&mut self, layout: &Layout, explored: &[usize]) -> Vec<usize> {
-        let graphs = &self.graphs;
-        let into_middle = |unit: &usize| {
-            let (unit, calls) = (*unit, graphs[*unit].calls.iter());
-            calls.filter_map(move |call| {
-                let Target::Direct(to) = call.target else {
-                    return None;
-                };
-                let other = layout.unit(to).filter(|other| *other != unit)?;
-                (layout.units[other].entry() != to).then_some((other, to))
-            })
-        };
-        let entries: Vec<(usize, u64)> = explored.par_iter().flat_map_iter(into_middle).collect();
-        let mut again = FxHashSet::default();
-        for (other, to) in entries {
-            let entries = self.entries.entry(other).or_default();
-            if !entries.contains(&to) {
-                entries.push(to);
-                again.insert(other);
-            }
-        }
-        let ends = self.ends(layout, explored);
-        if !ends.is_empty() {
-            let to_end = |target| matches!(target, Target::Direct(to) if ends.contains(&to));
-            let goes_on = |unit: &usize| {
-                let mut calls = self.graphs[*unit].calls.iter();
-                calls.any(|call| call.kind == CallKind::Call && to_end(call.target))
-            };
-            let all = (0..self.graphs.len()).into_par_iter();
-            again.extend(all.filter(goes_on).collect::<Vec<usize>>());
-        }
-        self.endless.extend(ends);
-        let mut again: Vec<usize> = again.into_iter().collect();
-        again.sort_unstable();
-        again
-    }
-
-    /// Entries of functions that turn out to have no way out.
-    fn ends(&mut self, layout: &Layout, explored: &[usize]) -> FxHashSet<u64> {
-        let (graphs, endless) = (&self.graphs, &self.endless);
-        let is_unsure = |unit: &usize| {
-            let graph = &graphs[*unit];
-            !graph.blocks.is_empty()
-                && !graph.returns()
-                && !endless.contains(&layout.units[*unit].entry())
-        };
-        // Of functions that were not explored now the graph is what it was.
-        self.unsure.extend(explored);
-        let all = std::mem::take(&mut self.unsure).into_par_iter();
-        self.unsure = all.filter(is_unsure).collect();
-        self.unsure.sort_unstable();
-        self.unsure.dedup();
-        let mut ends = FxHashSet::default();
-        // Jumps to such functions make more of them.
-        loop {
-            let before = ends.len();
-            for unit in &self.unsure {
-                let returns = |to: u64| !ends.contains(&to) && !self.endless.contains(&to);
-                let entry = layout.units[*unit].entry();
-                if returns(entry) && !self.graphs[*unit].has_exit(returns) {
-                    ends.insert(entry);
-                }
-            }
-            if ends.len() == before {
-                return ends;
-            }
-        }
-    }
 }
 
 #[cfg(test)]
