@@ -172,13 +172,19 @@ def test_structure(kernel, show, tmp_path):
         show(f"without {plant}: {number} missing")
 
 
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_watch(kernel, show):
+    """What changes in the kernel's text is told, and what tracers patch in is not."""
+    harness.guest("text_watch", kernel=kernel, show=show)
+
+
 def of_functions(kernel):
-    """Figures of each function of the kernel itself."""
+    """Figures of each function of the kernel and of its modules."""
     command = [harness.JIFL, "analyze", "fn:*", "--vmlinux", kernel, "-f", "csv"]
     end = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert end.returncode == 0, end
+    assert end.returncode == 0 and "without" not in end.stderr, end
     rows = csv.DictReader(end.stdout.splitlines())
-    return [(row["function"], *(row[name] for name in OWN)) for row in rows if row["module"] == "vmlinux"]
+    return [(row["module"], row["function"], *(row[name] for name in OWN)) for row in rows if row["module"] != "bpf"]
 
 
 def written(monitor, images):
@@ -227,8 +233,9 @@ def test_images_of_memory(kernel, show, tmp_path):
     writer.join()
     assert not failures, failures
     want = of_functions(tmp_path / "kernel")
-    assert len(want) > 10000
+    modules = {row[0] for row in want}
+    assert len(want) > 10000 and {"vmlinux", "jifl", "ext4", "nf_tables"} <= modules, modules
     for way, image in images.items():
         assert of_functions(image) == want, image
-        show(f"image of memory, {way}: {image.stat().st_size >> 20} MiB, {len(want)} functions as in /proc/kcore")
+        show(f"image of memory, {way}: {image.stat().st_size >> 20} MiB, {len(want)} functions of {len(modules)} as in /proc/kcore")
         image.unlink()

@@ -114,6 +114,23 @@ pub enum OrcBase {
     Other,
 }
 
+/// Adds the ranges in which bytes at an address differ, in order.
+pub fn differences(address: u64, (old, new): (&[u8], &[u8]), changes: &mut Vec<Range<u64>>) {
+    let first = changes.len();
+    let chunks = old.chunks(CHUNK).zip(new.chunks(CHUNK));
+    let unequal = chunks.enumerate().filter(|(_, (old, new))| old != new);
+    for (index, (old, new)) in unequal {
+        let begin = address + (index * CHUNK) as u64;
+        let bytes = (begin..).zip(old.iter().zip(new));
+        for (at, _) in bytes.filter(|(_, (old, new))| old != new) {
+            match changes[first..].last_mut() {
+                Some(Range { end, .. }) if *end == at => *end = at + 1,
+                _ => changes.push(at..at + 1),
+            }
+        }
+    }
+}
+
 /// The kernel's tables about its text, each in the order of addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tables {
@@ -219,20 +236,7 @@ impl Image {
         }
         let mut changes = Vec::new();
         for (old, new) in pairs() {
-            let chunks = old.bytes.chunks(CHUNK).zip(new.bytes.chunks(CHUNK));
-            let unequal = chunks
-                .enumerate()
-                .filter(|(_, (before, now))| before != now);
-            for (index, (before, now)) in unequal {
-                let begin = old.address + (index * CHUNK) as u64;
-                let bytes = before.iter().zip(now).zip(begin..);
-                for ((_, _), at) in bytes.filter(|((before, now), _)| before != now) {
-                    match changes.last_mut() {
-                        Some(Range { end, .. }) if *end == at => *end = at + 1,
-                        _ => changes.push(at..at + 1),
-                    }
-                }
-            }
+            differences(old.address, (&old.bytes, &new.bytes), &mut changes);
         }
         Some(changes)
     }
@@ -248,6 +252,18 @@ impl Image {
     pub fn bytes(&self, address: u64) -> Option<&[u8]> {
         let text = &self.texts[self.text(address)?];
         text.bytes.get((address - text.address) as usize..)
+    }
+
+    /// Writes over text, where all of it is of one text.
+    pub fn patch(&mut self, at: u64, new: &[u8]) {
+        let Some(text) = self.text(at) else {
+            return;
+        };
+        let text = &mut self.texts[text];
+        let offset = (at - text.address) as usize;
+        if let Some(bytes) = text.bytes.get_mut(offset..offset + new.len()) {
+            bytes.copy_from_slice(new);
+        }
     }
 
     /// The 8 bytes at an address of read-only data.

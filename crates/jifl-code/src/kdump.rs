@@ -22,6 +22,7 @@ use std::sync::Mutex;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
+use crate::bytes;
 use crate::image::Error;
 
 const MAGIC: &[u8] = b"KDUMP   ";
@@ -195,14 +196,13 @@ pub fn is_kdump(head: &[u8]) -> bool {
     head.starts_with(MAGIC) || head.starts_with(FLATTENED)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
-    word.map_or(0, u32::from_le_bytes)
+/// A field that is not there is 0.
+fn u32_at(fields: &[u8], at: usize) -> u32 {
+    bytes::u32_at(fields, at).unwrap_or(0)
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
-    word.map_or(0, u64::from_le_bytes)
+fn u64_at(fields: &[u8], at: usize) -> u64 {
+    bytes::u64_at(fields, at).unwrap_or(0)
 }
 
 impl Kdump {

@@ -6,8 +6,9 @@
 //! cold part owns it ([`Layout::join`]). The padding before a function has a name of its own from
 //! 6.2 on (`__pfx_NAME`, scripts/link-vmlinux.sh) and belongs to no function.
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::image::Image;
 use crate::names::{is_mark, is_padding, whole};
@@ -49,6 +50,8 @@ pub struct Layout {
     pieces: Vec<(Range<u64>, Option<usize>)>,
     /// Cold parts that more than one function may own: the unit of the part, and of those.
     pub disputed: Vec<(usize, Vec<usize>)>,
+    /// The functions that may own one of these, in order.
+    pub candidates: Vec<usize>,
 }
 
 impl Layout {
@@ -105,12 +108,14 @@ impl Layout {
             let symbol = unit.symbol.and_then(|symbol| image.symbols.get(symbol));
             symbol.map_or("", |symbol| symbol.name.as_str())
         };
-        let mut owners: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        let key = |unit: &Unit| Some((unit.module, whole(name(unit))?));
+        let keys = self.units.iter().filter_map(key);
+        let mut owners: FxHashMap<(usize, &str), Vec<usize>> =
+            keys.map(|key| (key, Vec::new())).collect();
         for (index, unit) in self.units.iter().enumerate() {
-            owners
-                .entry((unit.module, name(unit)))
-                .or_default()
-                .push(index);
+            if let Some(owners) = owners.get_mut(&(unit.module, name(unit))) {
+                owners.push(index);
+            }
         }
         let mut sure = Vec::new();
         for (index, unit) in self.units.iter().enumerate() {
@@ -126,25 +131,32 @@ impl Layout {
                 several => self.disputed.push((index, several.to_vec())),
             }
         }
+        let candidates = self.disputed.iter();
+        self.candidates = candidates.flat_map(|(_, owners)| owners.clone()).collect();
+        self.candidates.sort_unstable();
+        self.candidates.dedup();
         self.join(&sure);
     }
 
     /// Makes parts pieces of functions: pairs of the part's unit and the function's. The part's
     /// unit is left without pieces.
     pub fn join(&mut self, pairs: &[(usize, usize)]) {
-        let mut owner: HashMap<usize, usize> = HashMap::new();
+        let mut owner: FxHashMap<usize, usize> = FxHashMap::default();
         for (part, function) in pairs {
             if part == function || self.units[*part].pieces.is_empty() {
                 continue;
             }
+            // The function may be a part of another: f.cold.cold of f.cold of f.
+            let function = last(&owner, *function);
+            if function == *part {
+                continue;
+            }
             let pieces = std::mem::take(&mut self.units[*part].pieces);
-            self.units[*function].pieces.extend(pieces);
-            owner.insert(*part, *function);
+            self.units[function].pieces.extend(pieces);
+            owner.insert(*part, function);
         }
         for (_, unit) in &mut self.pieces {
-            if let Some(function) = unit.and_then(|unit| owner.get(&unit)) {
-                *unit = Some(*function);
-            }
+            *unit = unit.map(|unit| last(&owner, unit));
         }
     }
 
@@ -202,15 +214,6 @@ impl Layout {
         pieces.filter_map(|(_, owner)| *owner)
     }
 
-    /// The functions that may own a disputed part, in order.
-    pub fn candidates(&self) -> Vec<usize> {
-        let all = self.disputed.iter();
-        let mut all: Vec<usize> = all.flat_map(|(_, owners)| owners.clone()).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-
     /// The function that begins at an address, or behind the padding at it. Some calls go to the
     /// padding, where the kernel has put something to do first (arch/x86/kernel/callthunks.c).
     pub fn begins(&self, address: u64) -> Option<usize> {
@@ -235,6 +238,14 @@ impl Layout {
         let place = behind.checked_sub(1)?;
         self.pieces[place].0.contains(&address).then_some(place)
     }
+}
+
+/// The owner of what owns a unit, and so on; nothing owns itself.
+fn last(owner: &FxHashMap<usize, usize>, mut unit: usize) -> usize {
+    while let Some(next) = owner.get(&unit) {
+        unit = *next;
+    }
+    unit
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@
 //! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
 
 pub mod boot;
+mod bytes;
 pub mod dead;
 pub mod depth;
 pub mod edges;

@@ -58,21 +58,24 @@ impl Program {
         let tracer = symbols.find(|symbol| symbol.name == "__fentry__");
         let tracer = tracer.map(|symbol| symbol.address);
         let mut search = Search::new(&image);
-        let (graphs, rounds) = search.all(&image, &mut layout, &thunks, tracer);
+        let (mut graphs, rounds) = search.all(&image, &mut layout, &thunks, tracer);
+        let entry = |unit: &usize| layout.units[*unit].pieces.first().map(|piece| piece.start);
+        let mut order: Vec<usize> = (0..layout.units.len()).collect();
+        order.retain(|unit| entry(unit).is_some());
+        order.sort_by_key(entry);
         let mut owners = vec![None; layout.units.len()];
-        let mut functions = Vec::new();
-        for (index, (unit, graph)) in layout.units.iter().zip(graphs).enumerate() {
-            if unit.pieces.is_empty() {
-                continue;
-            }
-            owners[index] = Some(functions.len());
-            functions.push(Function {
-                is_endless: search.is_endless(unit.entry()),
-                unit: unit.clone(),
-                graph,
-            });
+        for (place, unit) in order.iter().enumerate() {
+            owners[*unit] = Some(place);
         }
-        owners_in_order(&mut functions, &mut owners);
+        let function = |unit: &usize| {
+            let own = &layout.units[*unit];
+            Function {
+                is_endless: search.is_endless(own.entry()),
+                unit: own.clone(),
+                graph: std::mem::take(&mut graphs[*unit]),
+            }
+        };
+        let functions: Vec<Function> = order.iter().map(function).collect();
         let by_entry = functions.iter().enumerate();
         let by_entry = by_entry.map(|(index, function)| (function.unit.entry(), index));
         Program {
@@ -103,6 +106,8 @@ impl Program {
         let Some(bytes) = self.image.bytes(entry) else {
             return false;
         };
+        let length = function.unit.pieces[0].end - entry;
+        let bytes = &bytes[..bytes.len().min(length as usize)];
         let before = flow::endbr64(bytes);
         if bytes[before..].starts_with(&[0x0f, 0x1f, 0x44, 0, 0]) {
             return true;
@@ -198,20 +203,6 @@ impl Program {
     pub fn at(&self, address: u64) -> Option<usize> {
         self.owners[self.layout.unit(address)?]
     }
-}
-
-/// Brings functions into the order of their entries; `owners` are places among them.
-fn owners_in_order(functions: &mut [Function], owners: &mut [Option<usize>]) {
-    let mut order: Vec<usize> = (0..functions.len()).collect();
-    order.sort_by_key(|index| functions[*index].unit.entry());
-    let mut place = vec![0; order.len()];
-    for (now, before) in order.iter().enumerate() {
-        place[*before] = now;
-    }
-    for owner in owners.iter_mut().flatten() {
-        *owner = place[*owner];
-    }
-    functions.sort_by_key(|function| function.unit.entry());
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::flow::{self, LONGEST};
 use crate::image::{Error, Fixup, Image, NAME, Symbol, Tables, Text};
@@ -33,6 +34,8 @@ const MOST_BPF: u64 = 1 << 20;
 /// So many bytes of int3 fill up behind a program. None has as many in it, one behind the other.
 const FILLING: [u8; 12] = [0xcc; 12];
 const PAGE: u64 = 4096;
+/// How the kernel's names of owners of code begin that it makes itself, between modules.
+const BUILT_IN: &str = "__builtin__";
 /// What the kernel calls the owner of its trampolines for tracers.
 const TRACERS: &str = "__builtin__ftrace";
 /// `call`, with its displacement of 4 bytes.
@@ -67,7 +70,8 @@ pub struct Module {
     pub name: String,
     /// Size of all its memory.
     pub size: u64,
-    /// Addresses and names of its sections, also of those that were freed.
+    /// Addresses and names of its sections, also of those that were freed. Without a name: where its
+    /// memory ends.
     pub sections: Vec<(u64, String)>,
 }
 
@@ -75,7 +79,7 @@ pub struct Module {
 #[derive(Debug, Default)]
 pub struct Names {
     /// Names of code, and the module of each; those of the kernel have none.
-    text: Vec<(Symbol, Option<String>)>,
+    text: Vec<(Symbol, Option<Arc<str>>)>,
     /// The kernel's marks, of code and data.
     marks: HashMap<String, u64>,
 }
@@ -84,13 +88,18 @@ impl Names {
     /// Reads the text of /proc/kallsyms.
     pub fn parse(kallsyms: &str) -> Names {
         let mut names = Names::default();
+        let mut module: Option<Arc<str>> = None;
         for line in names::told(kallsyms) {
             let symbol = Symbol {
                 address: line.address,
                 name: line.name.to_owned(),
                 is_global: line.kind.is_ascii_uppercase(),
             };
-            names.add(line.kind, symbol, line.module);
+            // Names of one module follow each other.
+            if module.as_deref() != line.module {
+                module = line.module.map(Arc::from);
+            }
+            names.add(line.kind, symbol, module.clone());
         }
         names
     }
@@ -104,12 +113,13 @@ impl Names {
         names
     }
 
-    fn add(&mut self, kind: char, symbol: Symbol, module: Option<&str>) {
+    /// Adds one; the kernel's own are of no module.
+    pub(crate) fn add(&mut self, kind: char, symbol: Symbol, module: Option<Arc<str>>) {
         if module.is_none() && names::is_bound(&symbol.name) {
             self.marks.insert(symbol.name.clone(), symbol.address);
         }
         if names::is_text(kind) {
-            self.text.push((symbol, module.map(str::to_owned)));
+            self.text.push((symbol, module));
         }
     }
 
@@ -181,7 +191,7 @@ fn read(memory: &mut dyn Memory, range: &Range<u64>) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The names do not say where the kernel's text is, or the text cannot be read.
-pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Result<Image, Error> {
+pub fn image(names: Names, modules: &[Module], memory: &mut dyn Memory) -> Result<Image, Error> {
     let hidden = || {
         Error(
             "/proc/kallsyms does not say where the kernel's text is: be root, with \
@@ -192,7 +202,6 @@ pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Resu
     let core = names.between("_stext", "_etext").ok_or_else(hidden)?;
     let mut image = Image {
         modules: vec![NAME.into()],
-        symbols: names.text.iter().map(|(name, _)| name.clone()).collect(),
         tables: Tables {
             warnings: Some(Vec::new()),
             ..Tables::default()
@@ -206,15 +215,24 @@ pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Resu
     if !reader.text(&core, 0) {
         return Err(Error("the kernel's text cannot be read".into()));
     }
-    reader.kernel(names);
+    reader.kernel(&names);
     reader.image.tables.fixups = fixups(&|name| names.mark(name), modules, reader.memory);
-    let bounds = bounds(Some(&core), modules);
+    let mut bounds = bounds(Some(&core), modules);
+    let others = names.text.iter().filter(|(_, module)| {
+        let module = module.as_deref().unwrap_or_default();
+        module.starts_with(BUILT_IN) || module == BPF.0
+    });
+    bounds.extend(others.map(|(symbol, _)| symbol.address));
+    bounds.sort_unstable();
     for module in modules {
         reader.module(module, &bounds);
     }
-    reader.programs(names);
+    reader.programs(&names);
     image.put_in_order();
-    Beneath::new(names, &image).restore(&mut image);
+    let beneath = Beneath::new(&names, &image);
+    image.symbols = names.text.into_iter().map(|(name, _)| name).collect();
+    image.put_in_order();
+    beneath.restore(&mut image);
     Ok(image)
 }
 
@@ -479,18 +497,18 @@ struct Beneath {
 impl Beneath {
     fn new(names: &Names, image: &Image) -> Beneath {
         let of = |module: Option<&str>| module == Some(OWN) || module == Some(TRACERS);
-        let is_tracer = |(symbol, module): &&(Symbol, Option<String>)| {
+        let is_tracer = |(symbol, module): &&(Symbol, Option<Arc<str>>)| {
             let in_text = image.text(symbol.address).is_some();
             let name = symbol.name.as_str();
             of(module.as_deref())
                 || matches!(name, "__fentry__" | "ftrace_caller" | "ftrace_regs_caller") && in_text
                 || name.starts_with("bpf_trampoline_")
         };
-        let address = |(symbol, _): &(Symbol, Option<String>)| symbol.address;
+        let address = |(symbol, _): &(Symbol, Option<Arc<str>>)| symbol.address;
         let mut tracers: Vec<u64> = names.text.iter().filter(is_tracer).map(address).collect();
         tracers.sort_unstable();
         let own = |wanted: &[&str]| {
-            let is_one = |(symbol, module): &&(Symbol, Option<String>)| {
+            let is_one = |(symbol, module): &&(Symbol, Option<Arc<str>>)| {
                 module.as_deref() == Some(OWN) && wanted.contains(&symbol.name.as_str())
             };
             names.text.iter().filter(is_one).map(address).collect()
@@ -535,7 +553,7 @@ impl Beneath {
         };
         let is_foreign = image.text(to).is_none() && !is_thunk(image, to);
         if self.tracers.binary_search(&to).is_ok() || is_foreign {
-            patch(image, at, &NOP);
+            image.patch(at, &NOP);
         }
     }
 }
@@ -551,7 +569,7 @@ impl Redirected {
             if to.is_some_and(|to| self.leads_to.contains(&to)) {
                 let offset = self.callee.wrapping_sub(at + CALL as u64) as u32;
                 let [a, b, c, d] = offset.to_le_bytes();
-                patch(image, at, &[0xe8, a, b, c, d]);
+                image.patch(at, &[0xe8, a, b, c, d]);
             }
         }
     }
@@ -579,17 +597,6 @@ fn target(at: u64, bytes: &[u8]) -> Option<u64> {
         at.wrapping_add(CALL as u64)
             .wrapping_add_signed(offset.into()),
     )
-}
-
-fn patch(image: &mut Image, at: u64, new: &[u8]) {
-    let Some(text) = image.text(at) else {
-        return;
-    };
-    let text = &mut image.texts[text];
-    let offset = (at - text.address) as usize;
-    if let Some(bytes) = text.bytes.get_mut(offset..offset + new.len()) {
-        bytes.copy_from_slice(new);
-    }
 }
 
 #[cfg(test)]
@@ -683,8 +690,7 @@ mod tests {
 
     #[test]
     fn patches_of_tracers_and_of_jifl_are_undone() {
-        let names = Names::parse(NAMES);
-        let program = Program::of(image(&names, &[module()], &mut pages()).unwrap());
+        let program = Program::of(image(Names::parse(NAMES), &[module()], &mut pages()).unwrap());
         let graph = |at| &program.functions[program.entered(at).unwrap()].graph;
         let targets = |at| {
             graph(at)
@@ -720,7 +726,7 @@ mod tests {
         };
         let texts = |name: &str| {
             let modules = [module(), early(name, MODULE + 4)];
-            let image = image(&Names::parse(NAMES), &modules, &mut pages()).unwrap();
+            let image = image(Names::parse(NAMES), &modules, &mut pages()).unwrap();
             let text = image.text(MODULE).unwrap();
             image.texts[text].bytes.len()
         };
@@ -730,18 +736,39 @@ mod tests {
         }
     }
 
+    /// A trampoline for tracers behind a module's text is no part of it.
+    #[test]
+    fn what_the_kernel_makes_between_modules_ends_texts() {
+        let line = format!(
+            "{:x} t ftrace_trampoline\t[__builtin__ftrace]\n",
+            MODULE + 0x800
+        );
+        let texts = |names: &str| {
+            let mut pages = pages();
+            pages.put(MODULE + 0x800, &[0x53; 16]);
+            pages.call(CORE + 0x80, MODULE + 0x800);
+            let image = image(Names::parse(names), &[module()], &mut pages).unwrap();
+            let program = Program::of(image);
+            let traced = program.entered(CORE + 0x80).unwrap();
+            let calls = program.functions[traced].graph.calls.len();
+            let text = program.image.text(MODULE).unwrap();
+            (program.image.texts[text].bytes.len() < 0x800, calls)
+        };
+        assert_eq!(texts(&(NAMES.to_owned() + &line)), (true, 0));
+        assert_eq!(texts(NAMES), (false, 1));
+    }
+
     #[test]
     fn what_cannot_be_read_is_said_or_left_out() {
-        let names = Names::parse(NAMES);
         let mut none = Pages(Vec::new());
-        assert!(image(&Names::parse(""), &[], &mut pages()).is_err());
-        assert!(image(&names, &[module()], &mut none).is_err());
+        assert!(image(Names::parse(""), &[], &mut pages()).is_err());
+        assert!(image(Names::parse(NAMES), &[module()], &mut none).is_err());
         let mut far = module();
         far.sections[0].0 = 0xffff_ffff_d000_0000;
-        let found = image(&names, &[far], &mut pages()).unwrap();
+        let found = image(Names::parse(NAMES), &[far], &mut pages()).unwrap();
         assert_eq!(found.modules, ["vmlinux"]);
         let hidden = Names::parse("0000000000000000 T _stext\n0000000000000000 T _etext\n");
-        let error = image(&hidden, &[], &mut pages()).unwrap_err();
+        let error = image(hidden, &[], &mut pages()).unwrap_err();
         assert!(error.0.contains("kptr_restrict"), "{error}");
     }
 
@@ -768,7 +795,7 @@ mod tests {
             line(0, "bpf_prog_hidden"),
         ];
         let names = Names::parse(&(NAMES.to_owned() + &lines.concat()));
-        let program = Program::of(image(&names, &[module()], &mut pages).unwrap());
+        let program = Program::of(image(names, &[module()], &mut pages).unwrap());
         assert_eq!(program.image.modules, ["vmlinux", "theirs", "bpf"]);
         let blocks = |at| {
             program.functions[program.entered(at).unwrap()]

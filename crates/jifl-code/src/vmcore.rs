@@ -4,26 +4,37 @@
 //!
 //! The note VMCOREINFO, which the kernel has written, says where the kernel's text begins, and where
 //! that lies in physical memory (kernel/vmcore_info.c, arch/x86/kernel/vmcore_info_64.c). The names
-//! are the kernel's own ([`crate::kallsyms`]), from its memory. Modules are not read: nothing in
-//! the note says how the kernel's list of them is to be read.
+//! are the kernel's own ([`crate::kallsyms`]), from its memory. Its modules are found by its own
+//! types ([`types`], [`modules`]), and their memory by its page tables ([`pages`]). Translated BPF
+//! programs are not read.
 //!
 //! Everything in the file may be wrong. What lies in no part of it reads as nothing.
+
+mod modules;
+mod pages;
+mod types;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::image::{Error, Image};
 use crate::kallsyms;
 use crate::kdump::{self, Kdump};
 use crate::running::{self, Memory, Names};
+use pages::Tables;
+use types::Types;
 
-/// The kernel's text is mapped from here on (`__START_KERNEL_map`), for so many bytes.
+/// The kernel's text is mapped from here on (`__START_KERNEL_map`), for so many bytes at the most;
+/// the note says how many (`KERNEL_IMAGE_SIZE`). Modules follow.
 const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 const KERNEL_MAP_SIZE: u64 = 1 << 30;
 /// Its text and read-only data are not larger.
 const MOST_KERNEL: usize = 96 << 20;
+/// Nor are its types.
+const MOST_TYPES: usize = 32 << 20;
 /// Neither is a note.
 const MOST_NOTES: usize = 1 << 22;
 /// There are no more parts. An image with virtual addresses has one for each range of pages that
@@ -64,29 +75,19 @@ enum Bytes {
 #[derive(Debug)]
 pub struct Core {
     bytes: Bytes,
-    /// Parts that have a virtual address, in the order of these.
-    mapped: Vec<Part>,
-    /// All parts, in the order of their physical addresses.
-    physical: Vec<Part>,
+    /// Parts that have a virtual address.
+    mapped: Parts,
+    /// All parts, by their physical addresses.
+    physical: Parts,
     info: HashMap<String, String>,
     phys_base: i64,
+    kernel_map_size: u64,
+    /// The kernel's page tables, where the note says where they are.
+    tables: Option<Tables>,
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    number(bytes, at).map(u16::from_le_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    number(bytes, at).map(u32::from_le_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    number(bytes, at).map(u64::from_le_bytes)
-}
+/// What an image is without, of the modules that the kernel had, and why.
+pub type WithoutModules = Option<Error>;
 
 /// Do these bytes begin an image of memory? The first 64 tell.
 pub fn is_image(head: &[u8]) -> bool {
@@ -137,16 +138,22 @@ impl Core {
         let base = core.info.get("NUMBER(phys_base)");
         let base = base.and_then(|text| text.parse().ok());
         core.phys_base = base.unwrap_or(core.phys_base);
+        let size = core.info.get("NUMBER(KERNEL_IMAGE_SIZE)");
+        let size = size.and_then(|text| text.parse().ok());
+        core.kernel_map_size = size.map_or(KERNEL_MAP_SIZE, |size: u64| size.min(KERNEL_MAP_SIZE));
+        core.tables = core.page_tables();
         Ok(core)
     }
 
     fn of(bytes: Bytes, phys_base: i64) -> Core {
         Core {
             bytes,
-            mapped: Vec::new(),
-            physical: Vec::new(),
+            mapped: Parts::default(),
+            physical: Parts::default(),
             info: HashMap::new(),
             phys_base,
+            kernel_map_size: KERNEL_MAP_SIZE,
+            tables: None,
         }
     }
 
@@ -182,11 +189,10 @@ impl Core {
         }
         let mut core = Core::of(Bytes::Elf(file), 0);
         core.info = notes;
-        core.mapped = physical.clone();
-        core.mapped.retain(|part| part.virt != 0);
-        core.mapped.sort_by_key(|part| part.virt);
-        physical.sort_by_key(|part| part.phys);
-        core.physical = physical;
+        let mut mapped = physical.clone();
+        mapped.retain(|part| part.virt != 0);
+        core.mapped = Parts::of(mapped, |part| part.virt);
+        core.physical = Parts::of(physical, |part| part.phys);
         Ok(core)
     }
 
@@ -195,47 +201,91 @@ impl Core {
         self.info.get("BUILD-ID").cloned().unwrap_or_default()
     }
 
-    /// Where bytes are in the file, if one part holds all of them.
-    fn place(&self, address: u64, length: u64) -> Option<u64> {
-        let in_mapped = place(&self.mapped, |part| part.virt, address, length);
-        in_mapped.or_else(|| {
-            let phys = self.phys(address, length)?;
-            place(&self.physical, |part| part.phys, phys, length)
+    /// What the note says of the page tables (arch/x86/kernel/vmcore_info_64.c).
+    fn page_tables(&self) -> Option<Tables> {
+        let number = |name: &str| self.info.get(&format!("NUMBER({name})"));
+        let is_five = number("pgtable_l5_enabled").is_some_and(|text| text == "1");
+        let mask = number("sme_mask").and_then(|text| text.parse().ok());
+        Some(Tables {
+            top: self.phys(self.symbol("init_top_pgt")?, PAGE as u64)?,
+            levels: if is_five { 5 } else { 4 },
+            mask: mask.unwrap_or(0),
         })
+    }
+
+    /// The address of one of the few symbols that the note has.
+    fn symbol(&self, name: &str) -> Option<u64> {
+        let text = self.info.get(&format!("SYMBOL({name})"))?;
+        u64::from_str_radix(text, 16).ok()
     }
 
     /// The physical address of bytes of the kernel's own text and data.
     fn phys(&self, address: u64, length: u64) -> Option<u64> {
         let offset = address.checked_sub(KERNEL_MAP)?;
-        let is_kernel = offset.checked_add(length)? <= KERNEL_MAP_SIZE;
+        let is_kernel = offset.checked_add(length)? <= self.kernel_map_size;
         let phys = offset.checked_add_signed(self.phys_base)?;
         is_kernel.then_some(phys)
     }
 
-    /// Fills bytes from a part that holds all of them. Zeros stay zeros if there is none.
+    /// Fills bytes, if all of them are there.
     fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
-        let length = bytes.len() as u64;
-        let is_read = match &self.bytes {
-            Bytes::Elf(file) => self
-                .place(address, length)
-                .is_some_and(|place| file.read_exact_at(bytes, place).is_ok()),
-            Bytes::Kdump(dump) => self
-                .phys(address, length)
-                .is_some_and(|phys| dump.read(phys, bytes).is_ok()),
-        };
-        if !is_read {
-            bytes.fill(0);
-        }
-        is_read
+        self.fill_mapped(address, bytes)
+            || match self.phys(address, bytes.len() as u64) {
+                Some(phys) => self.fill_physical(phys, bytes),
+                None => self.fill_pages(address, bytes),
+            }
     }
 
-    /// The image of its kernel, without modules.
+    /// From a part with virtual addresses that holds all of them.
+    fn fill_mapped(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let place = self.mapped.place(address, bytes.len() as u64);
+        match (&self.bytes, place) {
+            (Bytes::Elf(file), Some(place)) => file.read_exact_at(bytes, place).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// From a part of physical memory that holds all of them.
+    fn fill_physical(&self, phys: u64, bytes: &mut [u8]) -> bool {
+        match &self.bytes {
+            Bytes::Elf(file) => {
+                let place = self.physical.place(phys, bytes.len() as u64);
+                place.is_some_and(|place| file.read_exact_at(bytes, place).is_ok())
+            }
+            Bytes::Kdump(dump) => dump.read(phys, bytes).is_ok(),
+        }
+    }
+
+    /// Page by page, as the page tables say.
+    fn fill_pages(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let Some(tables) = self.tables else {
+            return false;
+        };
+        let entry = |at: u64| {
+            let mut entry = [0; 8];
+            let is_read = self.fill_physical(at, &mut entry);
+            is_read.then(|| u64::from_le_bytes(entry))
+        };
+        let length = bytes.len();
+        let mut done = 0;
+        for (at, part) in pages::parts(address, length) {
+            let Some(phys) = tables.physical(at, entry) else {
+                return false;
+            };
+            done = part.end;
+            if !self.fill_physical(phys, &mut bytes[part]) {
+                return false;
+            }
+        }
+        done == length
+    }
+
+    /// The image of its kernel with its modules, and what it is without.
     ///
     /// # Errors
     /// The note does not say where the kernel is, or its text or names are not in the file.
-    pub fn image(&mut self) -> Result<Image, Error> {
-        let begin = self.info.get("SYMBOL(_stext)");
-        let begin = begin.and_then(|text| u64::from_str_radix(text, 16).ok());
+    pub fn image(&mut self) -> Result<(Image, WithoutModules), Error> {
+        let begin = self.symbol("_stext");
         let Some(begin) = begin.filter(|begin| *begin >= KERNEL_MAP) else {
             return Err(Error(
                 "VMCOREINFO does not say where the kernel's text is".into(),
@@ -247,9 +297,42 @@ impl Core {
         let Some(data) = data else {
             return Err(Error("the kernel's text is not in it".into()));
         };
-        let names = Names::of(kallsyms::read(&data, begin)?);
+        let all = kallsyms::read(&data, begin)?;
         drop(data);
-        running::image(&names, &[], self)
+        let address = |name: &str| {
+            let found = all.iter().find(|entry| entry.symbol.name == name);
+            found.map(|entry| entry.symbol.address)
+        };
+        let places = [
+            address("modules"),
+            address("__start_BTF"),
+            address("__stop_BTF"),
+        ];
+        let mut names = Names::of(all);
+        let (modules, without) = match self.modules(places, &mut names) {
+            Ok(found) => (found.modules, found.without),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        Ok((running::image(names, &modules, self)?, without))
+    }
+
+    /// Its modules, by where the list of them is, and where the kernel's types begin and end.
+    fn modules(
+        &mut self,
+        [list, begin, end]: [Option<u64>; 3],
+        names: &mut Names,
+    ) -> Result<modules::Found, Error> {
+        let (Some(list), Some(begin), Some(end)) = (list, begin, end) else {
+            return Err(Error(
+                "without modules: the kernel has no list of them, or no BTF".into(),
+            ));
+        };
+        let length = usize::try_from(end.wrapping_sub(begin)).unwrap_or(usize::MAX);
+        let bytes = self.bulk(begin, length.min(MOST_TYPES));
+        let types = bytes.and_then(|bytes| Types::read(&bytes));
+        let none = || Error("without modules: the kernel's types (BTF) make no sense".into());
+        let types = types.ok_or_else(none)?;
+        modules::read(&types, list, self, names)
     }
 }
 
@@ -261,12 +344,16 @@ impl Memory for Core {
 
     fn bulk(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; length];
-        if self.fill(address, &mut bytes) {
+        if self.fill_mapped(address, &mut bytes) {
             return Some(bytes);
         }
         let mut is_any = false;
-        for (index, piece) in bytes.chunks_mut(PAGE).enumerate() {
-            is_any |= self.fill(address.checked_add((index * PAGE) as u64)?, piece);
+        for (at, part) in pages::parts(address, length) {
+            let page = &mut bytes[part];
+            match self.fill(at, page) {
+                true => is_any = true,
+                false => page.fill(0),
+            }
         }
         is_any.then_some(bytes)
     }
@@ -302,14 +389,43 @@ fn number_of_parts(file: &File, head: &[u8]) -> Option<usize> {
     Some(u32_at(&bytes, 0)? as usize)
 }
 
-/// Where bytes are in the file, if one part holds all of them. Parts are in the order of where they
-/// begin; of those that overlap it is the one that begins last.
-fn place(parts: &[Part], begin: fn(&Part) -> u64, address: u64, length: u64) -> Option<u64> {
-    let behind = parts.partition_point(|part| begin(part) <= address);
-    let part = &parts[behind.checked_sub(1)?];
-    let offset = address - begin(part);
-    let is_inside = offset.checked_add(length)? <= part.size;
-    part.offset.checked_add(offset).filter(|_| is_inside)
+/// Parts by the addresses at which they begin.
+#[derive(Debug, Default)]
+struct Parts {
+    /// In the order of beginnings: where one begins, where it is in the file, its size.
+    all: Vec<(u64, u64, u64)>,
+    /// Of each, which of those up to it reaches farthest. Parts may overlap: the same memory may be
+    /// mapped twice.
+    farthest: Vec<usize>,
+}
+
+impl Parts {
+    fn of(mut parts: Vec<Part>, begin: fn(&Part) -> u64) -> Parts {
+        parts.sort_by_key(begin);
+        let all = parts
+            .iter()
+            .map(|part| (begin(part), part.offset, part.size));
+        let all: Vec<(u64, u64, u64)> = all.collect();
+        let end = |index: usize| all[index].0.saturating_add(all[index].2);
+        let mut last = 0;
+        let farthest = (0..all.len()).map(|index| {
+            if end(index) >= end(last) {
+                last = index;
+            }
+            last
+        });
+        let farthest = farthest.collect();
+        Parts { all, farthest }
+    }
+
+    /// Where bytes are in the file, if one part holds all of them.
+    fn place(&self, address: u64, length: u64) -> Option<u64> {
+        let behind = self.all.partition_point(|part| part.0 <= address);
+        let (begin, offset, size) = self.all[self.farthest[behind.checked_sub(1)?]];
+        let inside = address - begin;
+        let is_inside = inside.checked_add(length)? <= size;
+        offset.checked_add(inside).filter(|_| is_inside)
+    }
 }
 
 /// The text of VMCOREINFO among notes.

@@ -83,7 +83,7 @@ fn running_kernels_of_random_bytes_come_to_an_end() {
             sections: names.map(&mut section).into(),
         };
         let mut noise = Noise(random);
-        if let Ok(image) = running::image(&running::Names::parse(&text), &[module], &mut noise) {
+        if let Ok(image) = running::image(running::Names::parse(&text), &[module], &mut noise) {
             check(&Program::of(image));
         }
     }

@@ -16,6 +16,8 @@ from lib import PATIENCE, SLOWNESS, check, main, run
 
 def image(directory):
     directory = Path(directory)
+    for module in "ext4", "nf_tables", "xfs":
+        run("modprobe", module)
     kept = run("jifl", "analyze", "--keep", directory / "kernel")
     check("the kernel is kept", kept.returncode == 0, kept)
     (directory / "ready").touch()

@@ -5,37 +5,41 @@
 //! Then the functions with these places are explored again, and what depends on them. All other
 //! functions stay as they are.
 //!
-//! The result is that of an analysis from the beginning:
+//! The result is that of an analysis from the beginning ([`super::search`]). Let F be a function
+//! whose text has changed, and let these hold:
 //!
-//! 1. A function's structure follows from its own text, the names, the kernel's tables, entries
-//!    that others lead to, and which functions never return ([`crate::explore`]).
-//! 2. Names, tables and where text stands are compared, and must be the same. The text of the
-//!    functions that are not explored again is the same ([`Image::text_changes`]).
-//! 3. Entries and functions that never return are again those of the whole search
-//!    ([`super::search`]): it only adds to them, in any order. What it had found from the old text
-//!    of a function holds on: the function was not one that never returns, and the places in the
-//!    middle of others where it led are found again, from its own entry alone.
-//! 4. A cold part's owner does not change: no function that may own it has changed.
-//! 5. No function without a name comes or goes: what a function does not reach has the same
-//!    beginnings of such functions as before, which is none.
+//! 1. Names, tables, data and where text stands are the same ([`Image::text_changes`]), and F owns
+//!    no cold part that another function may own, so that all pieces are whose they were.
+//! 2. No other function leads into the middle of F, and F leads into the middle of others where it
+//!    led before. So all entries are what they were: F has no part in its own.
+//! 3. F was none of the functions that never return, and is none now. So these are the same: what
+//!    shows that one of them has no way out is not F's text.
+//! 4. F is no function without a name, and none was cut off it. It calls none, and jumps to none.
+//!    None begins in what it does not reach. So these are the same, too, and F was explored with
+//!    the pieces that it has now.
+//!
+//! Then the structures of all other functions follow from what they followed from before: their
+//! text, their entries, and which functions never return. F's structure follows from the same.
 //!
 //! Where one of these does not hold all is analysed again. So it is when a module comes or goes.
 
 use std::ops::Range;
 
-use rustc_hash::FxHashSet;
-
-use super::search::{Given, Graphs, is_last};
+use super::search::{self, Given, Graphs};
 use super::{Function, Program};
-use crate::explained;
 use crate::graph::Graph;
-use crate::image::Image;
+use crate::image::{self, Image, Text};
 
 /// What was analysed again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Renewed {
-    /// Functions whose text or structure is new, places in [`Program::functions`], in order.
+    /// Functions that changed: places in [`Program::functions`], in order. Each has text that
+    /// changed, or another structure because others changed.
     pub functions: Vec<usize>,
+    /// Where text changed that was there before: ranges of addresses, in order.
+    pub places: Vec<Range<u64>>,
+    /// Functions that were not there before, in order.
+    pub come: Vec<usize>,
     /// Names and modules of functions that are there no more.
     pub gone: Vec<(String, String)>,
     /// All was analysed again: places of functions may have changed.
@@ -70,10 +74,34 @@ impl Program {
         let Some(changes) = self.image.text_changes(&image) else {
             return self.again(image);
         };
-        let Some(units) = self.changed_units(&changes) else {
-            return self.again(image);
+        let new = |range: &Range<u64>| (range.start, text(&image, range).to_vec());
+        let patches: Vec<(u64, Vec<u8>)> = changes.iter().map(new).collect();
+        self.patch(&patches)
+    }
+
+    /// Makes this the program of its image with other bytes of text: addresses and bytes, in the
+    /// order of addresses.
+    pub fn patch(&mut self, patches: &[(u64, Vec<u8>)]) -> Renewed {
+        let range = |(at, bytes): &(u64, Vec<u8>)| *at..at + bytes.len() as u64;
+        let changes: Vec<Range<u64>> = patches.iter().map(range).collect();
+        let units = self.changed_units(&changes);
+        let old = changes
+            .iter()
+            .map(|range| text(&self.image, range).to_vec());
+        let old: Vec<Vec<u8>> = old.collect();
+        for (at, bytes) in patches {
+            self.image.patch(*at, bytes);
+        }
+        let restore = |program: &mut Program| {
+            let image = program.image.clone();
+            for (range, bytes) in changes.iter().zip(&old) {
+                program.image.patch(range.start, bytes);
+            }
+            program.again(image)
         };
-        let old = std::mem::replace(&mut self.image, image);
+        let Some(units) = units else {
+            return restore(self);
+        };
         let given = Given {
             image: &self.image,
             layout: &self.layout,
@@ -85,25 +113,20 @@ impl Program {
             none: Graph::default(),
             replaced: Vec::new(),
         };
-        let explored = self.search.renew(given, &mut graphs, units);
+        let is_renewed = self.search.renew(given, &mut graphs, &units);
         let replaced = graphs.replaced;
-        let Some(explored) = explored.filter(|all| all.iter().all(|unit| self.is_full(*unit)))
-        else {
+        if !is_renewed || !units.iter().all(|unit| self.is_full(*unit)) {
             for (place, graph) in replaced.into_iter().rev() {
                 self.functions[place].graph = graph;
             }
-            let image = std::mem::replace(&mut self.image, old);
-            return self.again(image);
-        };
-        let places = explored.iter().filter_map(|unit| self.owners[*unit]);
-        let mut functions: Vec<usize> = places.collect();
-        functions.sort_unstable();
-        for place in &functions {
-            let function = &mut self.functions[*place];
-            function.is_endless = self.search.is_endless(function.unit.entry());
+            return restore(self);
         }
+        let functions = units.iter().filter_map(|unit| self.owners[*unit]);
+        let mut functions: Vec<usize> = functions.collect();
+        functions.sort_unstable();
         Renewed {
             functions,
+            places: changes,
             ..Renewed::default()
         }
     }
@@ -121,7 +144,7 @@ impl Program {
         }
         units.sort_unstable();
         units.dedup();
-        let disputed = self.layout.candidates();
+        let disputed = &self.layout.candidates;
         let is_disputed = |unit: &usize| disputed.binary_search(unit).is_ok();
         (!units.iter().any(is_disputed)).then_some(units)
     }
@@ -131,53 +154,62 @@ impl Program {
         let Some(own) = self.owners[unit].map(|own| &self.functions[own]) else {
             return true;
         };
-        own.unit.pieces.iter().all(|piece| {
-            let Some(text) = self.image.text(piece.start) else {
-                return true;
-            };
-            let account = explained::account_of(&self.image.texts[text], piece, &own.graph);
-            let mut holes = account.holes.iter();
-            holes.all(|hole| {
-                !is_last(hole, piece.end, &own.graph)
-                    || explained::beginnings(&self.image, hole, self.tracer).is_empty()
-            })
-        })
+        search::beginnings(&self.image, &own.unit, &own.graph, self.tracer).is_empty()
     }
 
     /// Analyses all of an image, and compares.
     fn again(&mut self, image: Image) -> Renewed {
         let old = std::mem::replace(self, Program::of(image));
-        let module = |program: &Program, function: &Function| {
-            program.image.modules[function.unit.module].clone()
-        };
-        let is_new = |place: &usize| {
-            let function = &self.functions[*place];
-            let before = old.entered(function.unit.entry());
-            before
-                .map(|before| &old.functions[before])
-                .is_none_or(|before| {
-                    let mut pieces = function.unit.pieces.iter();
-                    before.unit.pieces != function.unit.pieces
-                        || before.graph != function.graph
-                        || old.name(before) != self.name(function)
-                        || module(&old, before) != module(self, function)
-                        || pieces.any(|piece| text(&old.image, piece) != text(&self.image, piece))
-                })
-        };
-        let functions = (0..self.functions.len()).filter(is_new).collect();
-        let entries: FxHashSet<u64> = self.functions.iter().map(|own| own.unit.entry()).collect();
-        let gone = old.functions.iter();
-        let gone = gone.filter(|own| !entries.contains(&own.unit.entry()));
-        let gone = gone.map(|own| (old.name(own).into_owned(), module(&old, own)));
-        Renewed {
-            functions,
-            gone: gone.collect(),
+        let mut renewed = Renewed {
             is_whole: true,
+            ..Renewed::default()
+        };
+        for (place, function) in self.functions.iter().enumerate() {
+            let before = old.entered(function.unit.entry());
+            let before = before.map(|before| &old.functions[before]);
+            let Some(before) = before.filter(|before| old.is_called(before, self, function)) else {
+                renewed.come.push(place);
+                continue;
+            };
+            let mut pieces = function.unit.pieces.iter();
+            let is_same = before.unit.pieces == function.unit.pieces
+                && before.graph == function.graph
+                && pieces.all(|piece| text(&old.image, piece) == text(&self.image, piece));
+            renewed.functions.extend((!is_same).then_some(place));
         }
+        for new in &self.image.texts {
+            let before = old
+                .image
+                .text(new.address)
+                .map(|text| &old.image.texts[text]);
+            let is_same = |before: &&Text| before.address == new.address;
+            if let Some(before) = before.filter(is_same) {
+                let pair = (&before.bytes[..], &new.bytes[..]);
+                image::differences(new.address, pair, &mut renewed.places);
+            }
+        }
+        for function in &old.functions {
+            let now = self.entered(function.unit.entry());
+            let now = now.map(|now| &self.functions[now]);
+            if now.is_none_or(|now| !self.is_called(now, &old, function)) {
+                let module = &old.image.modules[function.unit.module];
+                let name = old.name(function).into_owned();
+                renewed.gone.push((name, module.clone()));
+            }
+        }
+        renewed
+    }
+
+    /// Has a function the name and the module of another program's?
+    fn is_called(&self, function: &Function, other: &Program, of_other: &Function) -> bool {
+        let module =
+            |program: &Program, own: &Function| program.image.modules.get(own.unit.module).cloned();
+        self.name(function) == other.name(of_other)
+            && module(self, function) == module(other, of_other)
     }
 }
 
-/// The bytes of a piece.
+/// The bytes of a range.
 fn text<'a>(image: &'a Image, piece: &Range<u64>) -> &'a [u8] {
     let bytes = image.bytes(piece.start).unwrap_or_default();
     let length = (piece.end - piece.start) as usize;

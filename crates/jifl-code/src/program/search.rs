@@ -18,12 +18,12 @@
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::explained::{self, Hole};
+use crate::explained;
 use crate::explore::{Context, Space, explore};
 use crate::flow::{Target, Thunks};
 use crate::graph::{Call, CallKind, Graph};
 use crate::image::Image;
-use crate::layout::Layout;
+use crate::layout::{Layout, Unit};
 use crate::names;
 
 /// Rounds of exploring again, in each step. Kernels need 5.
@@ -35,6 +35,12 @@ pub(super) trait Graphs: Sync {
     fn of(&self, unit: usize) -> &Graph;
     /// A unit has another one now.
     fn set(&mut self, unit: usize, graph: Graph);
+    /// Units have others now.
+    fn set_all(&mut self, units: &[usize], graphs: Vec<Graph>) {
+        for (unit, graph) in units.iter().zip(graphs) {
+            self.set(*unit, graph);
+        }
+    }
 }
 
 impl Graphs for Vec<Graph> {
@@ -44,6 +50,17 @@ impl Graphs for Vec<Graph> {
 
     fn set(&mut self, unit: usize, graph: Graph) {
         self[unit] = graph;
+    }
+
+    fn set_all(&mut self, units: &[usize], graphs: Vec<Graph>) {
+        // All of them are no copy.
+        if self.is_empty() {
+            *self = graphs;
+            return;
+        }
+        for (unit, graph) in units.iter().zip(graphs) {
+            self[*unit] = graph;
+        }
     }
 }
 
@@ -67,7 +84,12 @@ pub(super) struct Search {
     /// Of units: where others lead to in their middle, in order.
     entries: FxHashMap<usize, Vec<u64>>,
     /// Functions in which nothing returns, and which may have no way out.
-    unsure: Vec<usize>,
+    unsure: FxHashSet<usize>,
+    /// Functions without names, and those of whose pieces they were cut: they were explored with
+    /// other pieces than they have now.
+    cut: FxHashSet<usize>,
+    /// The rounds were too few.
+    is_cut_short: bool,
 }
 
 impl Search {
@@ -99,7 +121,7 @@ impl Search {
         thunks: &Thunks,
         tracer: Option<u64>,
     ) -> (Vec<Graph>, usize) {
-        let mut graphs = vec![Graph::default(); layout.units.len()];
+        let mut graphs = Vec::new();
         let all = (0..layout.units.len()).collect();
         let mut run = |layout: &Layout, graphs: &mut Vec<Graph>, units| {
             let given = Given {
@@ -108,23 +130,28 @@ impl Search {
                 thunks,
             };
             let (explored, rounds) = self.enter(given, graphs, units);
-            rounds + self.end(given, graphs, explored).1
+            rounds + self.end(given, graphs, explored)
         };
         let mut rounds = run(layout, &mut graphs, all);
-        let nameless = nameless(image, layout, &graphs, tracer);
-        if !nameless.is_empty() {
+        let begins = nameless(image, layout, &graphs, tracer);
+        if !begins.is_empty() {
+            let parents = begins.iter().filter_map(|begin| layout.unit(*begin));
+            let mut cut: FxHashSet<usize> = parents.collect();
+            let nameless = layout.add(begins);
+            cut.extend(&nameless);
             graphs.resize(layout.units.len(), Graph::default());
             rounds += run(layout, &mut graphs, nameless);
+            self.cut = cut;
         }
         (graphs, rounds)
     }
 
     /// Explores units, and those into whose middle they lead: which are they all, in order, and how
     /// many rounds did it take?
-    fn enter<G: Graphs>(
+    fn enter(
         &mut self,
         given: Given<'_>,
-        graphs: &mut G,
+        graphs: &mut Vec<Graph>,
         units: Vec<usize>,
     ) -> (Vec<usize>, usize) {
         let (mut explored, mut again) = (units.clone(), units);
@@ -150,36 +177,36 @@ impl Search {
             explored.extend(&again);
             in_order(&mut explored);
         }
+        self.is_cut_short = true;
         (explored, ROUNDS)
     }
 
-    /// Finds functions that never return, behind the exploration of some units with calls that come
-    /// back. Which functions are new among them, by their entries, and how many rounds did it take?
-    fn end<G: Graphs>(
+    /// Finds functions that never return, behind the exploration of units with calls that come
+    /// back. How many rounds did it take?
+    fn end(
         &mut self,
         given: Given<'_>,
-        graphs: &mut G,
+        graphs: &mut Vec<Graph>,
         mut explored: Vec<usize>,
-    ) -> (FxHashSet<u64>, usize) {
+    ) -> usize {
         let known = &self.endless;
         let mut again = explored.clone();
         again.retain(|unit| goes_on(graphs.of(*unit), known));
-        let mut found = FxHashSet::default();
         for round in 1..=ROUNDS {
             self.explore(given, graphs, &again, &self.endless);
             explored.append(&mut again);
             let ends = self.ends(given.layout, graphs, &explored);
             if ends.is_empty() {
-                return (found, round);
+                return round;
             }
             explored.clear();
             let all = (0..given.layout.units.len()).into_par_iter();
             let all = all.filter(|unit| goes_on(graphs.of(*unit), &ends));
             again = all.collect();
-            self.endless.extend(&ends);
-            found.extend(ends);
+            self.endless.extend(ends);
         }
-        (found, ROUNDS)
+        self.is_cut_short = true;
+        ROUNDS
     }
 
     fn explore<G: Graphs>(
@@ -210,88 +237,84 @@ impl Search {
                 made.collect()
             }
         };
-        for (unit, graph) in units.iter().zip(made) {
-            graphs.set(*unit, graph);
-        }
+        graphs.set_all(units, made);
     }
 
-    /// Entries of functions that turn out to have no way out.
-    fn ends<G: Graphs>(
-        &mut self,
-        layout: &Layout,
-        graphs: &G,
-        explored: &[usize],
-    ) -> FxHashSet<u64> {
+    /// Entries of functions that turn out to have no way out, behind the exploration of some units.
+    fn ends(&mut self, layout: &Layout, graphs: &Vec<Graph>, explored: &[usize]) -> FxHashSet<u64> {
         let entry = |unit: usize| layout.units[unit].pieces.first().map(|piece| piece.start);
-        // Of functions that were not explored now the graph is what it was.
-        self.unsure.extend(explored);
         let endless = &self.endless;
-        self.unsure.retain(|unit| {
-            let graph = graphs.of(*unit);
+        let is_unsure = |unit: &&usize| {
+            let graph = graphs.of(**unit);
             !graph.blocks.is_empty()
                 && !graph.returns()
-                && entry(*unit).is_some_and(|entry| !endless.contains(&entry))
-        });
-        in_order(&mut self.unsure);
+                && entry(**unit).is_some_and(|entry| !endless.contains(&entry))
+        };
+        explored
+            .iter()
+            .for_each(|unit| _ = self.unsure.remove(unit));
+        let fresh: Vec<usize> = explored.iter().filter(is_unsure).copied().collect();
+        self.unsure.extend(&fresh);
         let mut ends = FxHashSet::default();
+        let add = |unit: usize, ends: &mut FxHashSet<u64>| {
+            let returns = |to: u64| !ends.contains(&to) && !endless.contains(&to);
+            let own = entry(unit).filter(|entry| returns(*entry));
+            if own.is_some() && !graphs.of(unit).has_exit(returns) {
+                ends.extend(own);
+            }
+        };
+        // Of functions that were not explored now the graph is what it was: the first ones are
+        // among those that were.
+        fresh.iter().for_each(|unit| add(*unit, &mut ends));
         // Jumps to such functions make more of them.
-        loop {
-            let before = ends.len();
-            for unit in &self.unsure {
-                let returns = |to: u64| !ends.contains(&to) && !endless.contains(&to);
-                let Some(entry) = entry(*unit).filter(|entry| returns(*entry)) else {
-                    continue;
-                };
-                if !graphs.of(*unit).has_exit(returns) {
-                    ends.insert(entry);
-                }
-            }
-            if ends.len() == before {
-                return ends;
-            }
+        let mut before = 0;
+        while ends.len() > before {
+            before = ends.len();
+            self.unsure.iter().for_each(|unit| add(*unit, &mut ends));
         }
+        ends
     }
 
-    /// Explores units whose text has changed, as if all were explored. Which ones were explored, in
-    /// order? `None` where more depends on what has changed than is known here.
-    ///
-    /// Entries and functions without a way out are those that the whole search would find: of the
-    /// units none was without a way out, and each leads wherever it led before.
-    pub fn renew<G: Graphs>(
-        &mut self,
-        given: Given<'_>,
-        graphs: &mut G,
-        units: Vec<usize>,
-    ) -> Option<Vec<usize>> {
-        let led = units
-            .iter()
-            .filter_map(|unit| self.leads.get_key_value(unit));
-        let led: Vec<(usize, Vec<(usize, u64)>)> =
-            led.map(|(unit, leads)| (*unit, leads.clone())).collect();
-        let (mut explored, _) = self.enter(given, graphs, units);
-        let is_endless = |unit: &usize| self.is_endless(given.layout.units[*unit].entry());
-        if explored.iter().any(is_endless) {
-            return None;
-        }
-        // From its own entry alone: what leads to another of its entries may follow from this lead.
-        let still = |(unit, before): &(usize, Vec<(usize, u64)>)| {
-            let now = self.leads.get(unit).map_or(&[][..], Vec::as_slice);
+    /// Explores units whose text has changed. `false` where more than their graphs may depend on
+    /// the change, or they on more than their text.
+    pub fn renew<G: Graphs>(&self, given: Given<'_>, graphs: &mut G, units: &[usize]) -> bool {
+        let entry = |unit: usize| given.layout.units[unit].entry();
+        let stands_alone = |unit: &usize| {
             !self.entries.contains_key(unit)
-                && before.iter().all(|lead| now.binary_search(lead).is_ok())
+                && !self.cut.contains(unit)
+                && !self.is_endless(entry(*unit))
         };
-        if !led.iter().all(still) {
-            return None;
+        if self.is_cut_short || !units.iter().all(stands_alone) {
+            return false;
         }
-        let (ends, _) = self.end(given, graphs, explored.clone());
-        if !ends.is_empty() {
-            let all = (0..given.layout.units.len()).into_par_iter();
-            let to_end =
-                |call: &Call| matches!(call.target, Target::Direct(to) if ends.contains(&to));
-            let all = all.filter(|unit| graphs.of(*unit).calls.iter().any(to_end));
-            explored.extend(all.collect::<Vec<usize>>());
-            in_order(&mut explored);
+        self.explore(given, graphs, units, &self.elsewhere);
+        let mut now = leads(given.layout, graphs, units).into_iter().peekable();
+        let is_led_as_before = |unit: &usize| {
+            let now = now.next_if(|(of, _)| of == unit);
+            now.as_ref().map(|(_, leads)| leads) == self.leads.get(unit)
+        };
+        if !units.iter().all(is_led_as_before) {
+            return false;
         }
-        Some(explored)
+        let again = units.iter().copied();
+        let again: Vec<usize> = again
+            .filter(|unit| goes_on(graphs.of(*unit), &self.endless))
+            .collect();
+        self.explore(given, graphs, &again, &self.endless);
+        let is_settled = |unit: &usize| {
+            let graph = graphs.of(*unit);
+            let is_nameless = |call: &Call| match call.target {
+                Target::Direct(to) => {
+                    let to = given.layout.unit(to);
+                    to.is_some_and(|to| given.layout.units[to].symbol.is_none())
+                }
+                Target::Indirect(_) => false,
+            };
+            let returns = |to: u64| !self.endless.contains(&to);
+            let may_end = !graph.blocks.is_empty() && !graph.has_exit(returns);
+            !may_end && !graph.calls.iter().any(is_nameless)
+        };
+        units.iter().all(is_settled)
     }
 }
 
@@ -336,36 +359,39 @@ fn leads<G: Graphs>(
     }
 }
 
-/// Finds functions without a name in what was not reached. They stand behind all that the function
-/// with a name reaches: what stands before some of it is a dead part of that function.
-fn nameless(
-    image: &Image,
-    layout: &mut Layout,
-    graphs: &[Graph],
-    tracer: Option<u64>,
-) -> Vec<usize> {
-    let accounts = explained::account(image, graphs.iter());
-    let holes = accounts.iter().flat_map(|account| &account.holes);
-    let is_behind = |hole: &&Hole| {
-        layout.unit(hole.range.start).is_some_and(|unit| {
-            let piece = layout.units[unit].piece(hole.range.start);
-            let end = piece.map_or(0, |piece| piece.end);
-            is_last(hole, end, &graphs[unit])
-        })
-    };
-    let holes: Vec<&Hole> = holes.filter(is_behind).collect();
-    let begins = holes
-        .into_iter()
-        .flat_map(|hole| explained::beginnings(image, hole, tracer));
-    let begins = begins.collect();
-    layout.add(begins)
+/// Where functions without a name begin in what was not reached.
+fn nameless(image: &Image, layout: &Layout, graphs: &[Graph], tracer: Option<u64>) -> Vec<u64> {
+    let units = layout.units.par_iter().zip(graphs);
+    let begins = units.flat_map_iter(|(unit, graph)| beginnings(image, unit, graph, tracer));
+    begins.collect()
 }
 
-/// Does a hole stand behind all that is reached in a piece with this end?
-pub(super) fn is_last(hole: &Hole, end: u64, graph: &Graph) -> bool {
-    let blocks = &graph.blocks;
-    let next = blocks.partition_point(|block| block.start < hole.range.end);
-    blocks.get(next).is_none_or(|block| block.start >= end)
+/// Where functions without a name begin in what a unit does not reach. They stand behind all that
+/// it reaches: what stands before some of it is a dead part of it.
+pub(super) fn beginnings(
+    image: &Image,
+    unit: &Unit,
+    graph: &Graph,
+    tracer: Option<u64>,
+) -> Vec<u64> {
+    let mut begins = Vec::new();
+    for piece in &unit.pieces {
+        let Some(text) = image.text(piece.start) else {
+            continue;
+        };
+        let account = explained::account_of(&image.texts[text], piece, graph);
+        for hole in &account.holes {
+            let blocks = &graph.blocks;
+            let next = blocks.partition_point(|block| block.start < hole.range.end);
+            if blocks
+                .get(next)
+                .is_none_or(|block| block.start >= piece.end)
+            {
+                begins.extend(explained::beginnings(image, hole, tracer));
+            }
+        }
+    }
+    begins
 }
 
 /// Gives cold parts that several functions may own to the one that jumps there.
@@ -377,7 +403,7 @@ pub(super) fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
         thunks,
         endless: &endless,
     };
-    let candidates = context.layout.candidates();
+    let candidates = &context.layout.candidates;
     let reach = |space: &mut Space, unit: &usize| {
         let graph = explore(context, &context.layout.units[*unit], &[], space);
         let tails = graph
@@ -393,7 +419,8 @@ pub(super) fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
     };
     let reached = candidates.par_iter().map_init(Space::default, reach);
     let reached: Vec<_> = reached.collect();
-    let reached: FxHashMap<usize, FxHashSet<usize>> = candidates.into_iter().zip(reached).collect();
+    let reached: FxHashMap<usize, FxHashSet<usize>> =
+        candidates.iter().copied().zip(reached).collect();
     let pair = |(part, owners): &(usize, Vec<usize>)| {
         let jumps = |owner: &&usize| reached.get(owner).is_some_and(|parts| parts.contains(part));
         owners.iter().find(jumps).map(|owner| (*part, *owner))

@@ -27,10 +27,26 @@ pub fn image(root: &Path) -> Result<Image, Failure> {
 }
 
 fn read(root: &Path, memory: &mut dyn Memory) -> Result<Image, Failure> {
-    let kallsyms = fs::read_to_string(root.join(KALLSYMS)).unwrap_or_default();
-    running::image(&Names::parse(&kallsyms), &modules(root), memory)
-        .map_err(|error| Failure::cannot(error.to_string()))
+    let names = || Names::parse(&fs::read_to_string(root.join(KALLSYMS)).unwrap_or_default());
+    let told = || fs::read_to_string(root.join(MODULES)).unwrap_or_default();
+    let mut before = told();
+    for _ in 0..LOOKS {
+        let (names, modules) = rayon::join(names, || modules(root));
+        let behind = told();
+        // A module that comes or goes meanwhile would have names without text, or some sections.
+        if before == behind {
+            return running::image(names, &modules, memory)
+                .map_err(|error| Failure::cannot(error.to_string()));
+        }
+        before = behind;
+    }
+    Err(Failure::failed(
+        "modules come and go all the time: try again".to_owned(),
+    ))
 }
+
+/// So often are modules looked at until two looks say the same.
+const LOOKS: usize = 50;
 
 /// Copies what [`image`] reads of this machine into a new directory.
 ///
@@ -97,7 +113,12 @@ pub fn modules_here() -> Vec<Module> {
 /// The loaded modules of the machine whose files are below `root`.
 fn modules(root: &Path) -> Vec<Module> {
     let text = fs::read_to_string(root.join(MODULES)).unwrap_or_default();
-    let images = Images::parse(&text, &Symbols::default());
+    // Of the others, which come or go, /sys may have a part of the sections.
+    let live = text
+        .lines()
+        .filter(|line| line.split(' ').nth(4) == Some("Live"));
+    let live: Vec<&str> = live.collect();
+    let images = Images::parse(&live.join("\n"), &Symbols::default());
     let modules = images.all().iter().filter(|image| image.name != KERNEL);
     let module = |image: &crate::kernel::images::Image| {
         let sections = Sections::of(root, &image.name);

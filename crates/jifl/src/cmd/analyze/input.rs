@@ -17,6 +17,7 @@ use crate::kernel::images;
 use crate::kernel::pattern::Pattern;
 use crate::kernel::running;
 use crate::session::recording::Recording;
+use crate::show::output;
 
 /// Where the code comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +74,11 @@ impl Source {
         }
         if let Some(file) = image_of_memory(path) {
             let mut core = Core::open(file).map_err(|error| failed(&error))?;
-            return core.image().map_err(|error| failed(&error));
+            let (image, without) = core.image().map_err(|error| failed(&error))?;
+            if let Some(what) = without {
+                output::note(&format!("# {what}"));
+            }
+            return Ok(image);
         }
         let file = fs::read(path).map_err(|error| failed(&error))?;
         vmlinux::read(&file).map_err(|error| failed(&error))

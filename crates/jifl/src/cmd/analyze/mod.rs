@@ -12,8 +12,10 @@ mod observed;
 mod path;
 mod stages;
 mod tables;
+mod watch;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jifl_code::live::{Live, Trust};
@@ -29,6 +31,7 @@ pub use self::input::Source;
 pub use self::observed::{CheckArgs, run as run_check};
 pub use self::path::{PathArgs, run as run_path};
 use self::stages::Stages;
+use crate::base::duration;
 use crate::base::exit::{DONE, Failure};
 use crate::kernel::images::KERNEL;
 use crate::kernel::pattern::Pattern;
@@ -60,12 +63,13 @@ Examples:
   jifl analyze ext4.ko.xz
   jifl analyze vmlinux --unexplained
   jifl analyze /proc/vmcore
+  jifl analyze --watch
+  jifl analyze --watch mod:nf_tables --for 1m
   jifl analyze --recording recording.jifl
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
     /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, an image
-    /// of memory (vmcore, of which modules are not read), a recording of `jifl record --code`, or a
-    /// directory that --keep has made
+    /// of memory (vmcore), a recording of `jifl record --code`, or a directory that --keep has made
     #[arg(value_name = "TARGET|FILE")]
     what: Option<String>,
     /// Of this file, not of the kernel that runs
@@ -88,6 +92,18 @@ pub struct AnalyzeArgs {
     /// Say what each stage has taken
     #[arg(long, conflicts_with_all = ["unexplained", "keep", "recording"])]
     times: bool,
+    /// Tell what changes in the text of the kernel that runs: jump labels, static calls, modules,
+    /// breakpoints. What tracers, live patches and JIFL lead elsewhere at functions' beginnings is
+    /// no change
+    #[arg(long, conflicts_with_all = ["unexplained", "keep", "recording", "times", "vmlinux"])]
+    watch: bool,
+    /// With --watch, the time between two looks
+    #[arg(short, long, default_value = "1s", value_name = "TIME", value_parser = duration::parse)]
+    #[arg(requires = "watch")]
+    interval: Duration,
+    /// With --watch, end after this time: 5s, 100ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, requires = "watch")]
+    time: Option<Duration>,
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Form,
@@ -120,6 +136,14 @@ pub struct CallersArgs {
 /// Runs `jifl analyze`.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let (source, scope) = input::parse(args.what.as_deref(), args.vmlinux.as_deref())?;
+    if args.watch {
+        return match source {
+            Source::Running => watch::run(&scope, args.interval, args.time, args.format),
+            Source::File(_) => Err(Failure::usage(
+                "--watch looks at the kernel that runs: give no file".to_owned(),
+            )),
+        };
+    }
     let source = match source {
         Source::Running => Source::of_recording(None, args.recording.as_deref())?,
         source => source,
@@ -185,6 +209,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     };
     stages.end("figures, with what is live at each instruction");
     if args.times {
+        analyze_again(program, live, &mut stages);
         stages.tell();
     }
     output::print(&match args.format {
@@ -193,6 +218,25 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         Form::Csv => tables::csv(&rows),
     })?;
     Ok(DONE)
+}
+
+/// Analyses functions again, one by one, as if their text had changed.
+fn analyze_again(mut program: Program, mut live: Live, stages: &mut Stages) {
+    const NUMBER: usize = 200;
+    let step = program.functions.len().div_ceil(NUMBER).max(1);
+    let functions = program.functions.iter().step_by(step);
+    let entries: Vec<u64> = functions.map(|function| function.unit.entry()).collect();
+    let name = "one function again, with its live registers";
+    stages.mean(name, &entries, |entry| {
+        let byte = program.image.bytes(*entry).and_then(<[u8]>::first);
+        let Some(byte) = byte.copied() else {
+            return false;
+        };
+        let renewed = program.patch(&[(*entry, vec![byte])]);
+        live.renew(&program, &renewed);
+        // Where more depends on a function, all was analysed again.
+        !renewed.is_whole
+    });
 }
 
 /// Reads `fn:vfs_read`.

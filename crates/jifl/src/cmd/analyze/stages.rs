@@ -39,11 +39,31 @@ impl Stages {
         self.at = at;
     }
 
+    /// The same was done several times: `each` says of each whether it counts. What one of those
+    /// has taken is told.
+    pub fn mean<T>(&mut self, name: &'static str, all: &[T], mut each: impl FnMut(&T) -> bool) {
+        let mut sums = (Duration::ZERO, Duration::ZERO);
+        let mut number = 0;
+        for one in all {
+            let at = (Instant::now(), processors());
+            let counts = each(one);
+            let (passed, spent) = (at.0.elapsed(), processors().saturating_sub(at.1));
+            if counts {
+                number += 1;
+                sums = (sums.0 + passed, sums.1 + spent);
+            }
+        }
+        if number > 0 {
+            self.ended.push((name, sums.0 / number, sums.1 / number));
+        }
+    }
+
     /// Tells of all, on standard error.
     pub fn tell(&self) {
         for (name, passed, spent) in &self.ended {
+            let digits = if passed.as_millis() > 9 { 3 } else { 6 };
             output::note(&format!(
-                "# {name}: {:.3} s, {:.3} s of processors",
+                "# {name}: {:.digits$} s, {:.digits$} s of processors",
                 passed.as_secs_f64(),
                 spent.as_secs_f64()
             ));
