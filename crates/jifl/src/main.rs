@@ -22,6 +22,10 @@ use cmd::{
 };
 use show::output;
 
+/// The analysis of a kernel allocates half a million times on all processors.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// JIT instrumentation of a live Linux kernel
 #[derive(Debug, Parser)]
 #[command(
