@@ -298,13 +298,13 @@ impl Reader<'_> {
         read(self.memory, range)
     }
 
-    /// Adds a range of text, without the zeros at its end, of which the last instruction may have
-    /// some.
+    /// Adds a range of text, without the zeros and int3 that fill up at its end, of which the last
+    /// instruction may have some. From 6.16 on modules share large pages, which are filled with int3.
     fn text(&mut self, range: &Range<u64>, module: usize) -> bool {
         let Some(mut bytes) = self.read(range) else {
             return false;
         };
-        let end = bytes.iter().rposition(|byte| *byte != 0);
+        let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | 0xcc));
         bytes.truncate(end.map_or(0, |last| last + LONGEST));
         self.image.texts.push(Text {
             address: range.start,
