@@ -31,16 +31,24 @@ int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr)
 	return err == -EEXIST ? -EBUSY : err;
 }
 
-int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr)
+/*
+ * ftrace frees what its trampolines read of an ops outside of the kernel's own data. It waits for
+ * tasks in them before, after it has taken the calls away (ftrace_shutdown), so that callers may
+ * free what the calls led to: modules do so (samples/ftrace/ftrace-direct-multi.c).
+ */
+int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr, bool *waited)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
-	return unregister_ftrace_direct(ops, addr, true);
-#else
-	int err = unregister_ftrace_direct_multi(ops, addr);
+	const bool waits = IS_ENABLED(CONFIG_PREEMPTION) && ops->flags & FTRACE_OPS_FL_DYNAMIC;
+	int err;
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	err = unregister_ftrace_direct(ops, addr, true);
+#else
+	err = unregister_ftrace_direct_multi(ops, addr);
 	ftrace_free_filter(ops);
-	return err;
 #endif
+	*waited = !err && waits;
+	return err;
 }
 
 unsigned long jifl_compat_direct_find(unsigned long site)
@@ -86,8 +94,9 @@ int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr)
 	return -ENODEV;
 }
 
-int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr)
+int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr, bool *waited)
 {
+	*waited = false;
 	return -ENODEV;
 }
 

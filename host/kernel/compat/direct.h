@@ -13,8 +13,12 @@
  * live patch; -ENODEV: this kernel has no direct calls; or another error of ftrace's.
  */
 int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr);
-/* When it returns 0, no site calls addr any more. Threads may still be at addr, or on the way. */
-int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr);
+/*
+ * When it returns 0, no site calls addr any more. *waited: since no site does RCU tasks has been
+ * waited for, so no task is at addr, or on the way, that was preempted there. Otherwise, and of
+ * what is no preempted task, threads may still be there.
+ */
+int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr, bool *waited);
 /*
  * direct_table.c: ftrace can register so many further sites without losing memory. 0; -ENOMEM;
  * -EOPNOTSUPP: how ftrace keeps its sites is not known. And when the module goes.

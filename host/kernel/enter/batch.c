@@ -101,11 +101,16 @@ static int nothing(void *unused)
 	return 0;
 }
 
+void jifl_batch_stop(void)
+{
+	stop_machine(nothing, NULL, NULL);
+}
+
 void jifl_batch_wait(void)
 {
 	if (JIFL_HOST_PLANTED(doors_freed_early))
 		return;
-	stop_machine(nothing, NULL, NULL);
+	jifl_batch_stop();
 	synchronize_rcu_tasks();
 }
 
@@ -123,14 +128,14 @@ void jifl_batch_keep_for_good(const struct jifl_function_batch *b, int err)
 	       b->n, err);
 }
 
-bool jifl_batch_unregister(struct jifl_function_batch *b)
+bool jifl_batch_unregister(struct jifl_function_batch *b, bool *waited)
 {
 	int err;
 
 	/* For what may be freed behind it ftrace waits, too. */
 	if (JIFL_HOST_PLANTED(doors_freed_early))
 		b->ops.flags &= ~FTRACE_OPS_FL_DYNAMIC;
-	err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address());
+	err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address(), waited);
 	if (err)
 		jifl_batch_keep_for_good(b, err);
 	return !err;
@@ -156,6 +161,7 @@ bool jifl_batch_has_site(const struct jifl_function_batch *b)
 u32 jifl_batch_find_busy(struct jifl_function_batch *b, bool *kept)
 {
 	u32 good = 0, bad = b->n;
+	bool waited;
 
 	while (bad - good > 1 && !*kept) {
 		u32 n = good + (bad - good) / 2;
@@ -163,7 +169,7 @@ u32 jifl_batch_find_busy(struct jifl_function_batch *b, bool *kept)
 		if (jifl_batch_register(b, n)) {
 			bad = n;
 		} else {
-			*kept = !jifl_batch_unregister(b);
+			*kept = !jifl_batch_unregister(b, &waited);
 			jifl_batch_wait();
 			good = n;
 		}

@@ -31,8 +31,11 @@ void jifl_batch_drop(struct jifl_function_batch *b);
 int jifl_batch_take_doors(const struct jifl_function_batch *b);
 /* Attaches its first n targets. 0; -EBUSY: somebody else has one of the sites; -ENOMEM. */
 int jifl_batch_register(struct jifl_function_batch *b, u32 n);
-/* Undoes it. False: ftrace has not given the sites back, and the batch must stay. */
-bool jifl_batch_unregister(struct jifl_function_batch *b);
+/*
+ * Undoes it. False: ftrace has not given the sites back, and the batch must stay. *waited: ftrace
+ * has waited for RCU tasks since.
+ */
+bool jifl_batch_unregister(struct jifl_function_batch *b, bool *waited);
 /*
  * The target whose site somebody else has: the first without which the others can be attached.
  * *kept: the batch must stay.
@@ -48,9 +51,11 @@ void jifl_batch_keep_for_good(const struct jifl_function_batch *b, int err);
 /* It has its doors: it takes its references. */
 void jifl_batch_keep(struct jifl_function_batch *b);
 /*
- * No thread is at a door of batches that were unregistered before: steps 1 to 4 in the head of
+ * Of batches that were unregistered before: nothing that ran with preemption off, and nothing in an
+ * interrupt or an idle task, is at a door of theirs; and no thread is. Steps 1 to 4 in the head of
  * function.c.
  */
+void jifl_batch_stop(void);
 void jifl_batch_wait(void);
 /* Frees one that was kept. No thread is at its doors. */
 void jifl_batch_free(struct jifl_function_batch *b);

@@ -20,15 +20,15 @@
  *    looked the target up, and behind it, when the thread has nothing but the address to go to. In
  *    between preemption is off.
  *    The stub and the trampolines never sleep.
- * 3. jifl_function_close unregisters. Behind it the machine is stopped for a moment, and then RCU
- *    tasks waits: jifl_evict does both at a session's end, jifl_function_wait where a session does
- *    not come to run. After these jifl_function_closed frees.
+ * 3. jifl_function_close unregisters. After that the machine is stopped for a moment, and RCU tasks
+ *    is waited for. Then jifl_function_closed frees.
  *    To stop the machine each CPU switches to its stopper. So nothing that ran with preemption
  *    off, in an interrupt, in a softirq or in the idle task is in the stub any more.
  *    RCU tasks waits for tasks that were preempted in the stub or on the way to it. An idle task
- *    is never preempted there, because idle tasks run with preemption off. ftrace waits in much
- *    the same way when it unregisters an ops that may be freed (ftrace_shutdown). That is not
- *    relied upon, and not promised for direct calls.
+ *    is never preempted there, because idle tasks run with preemption off.
+ *    Which of the two comes first does not matter, because nobody comes to the stub meanwhile.
+ *    ftrace itself waits for RCU tasks when it unregisters (compat/direct.c). jifl_function_close
+ *    says so, and then that wait is this one.
  * 4. So in jifl_function_closed no thread is in the stub for a site of this batch. The batch
  *    holds references to its targets until then. So a target that jifl_function_find has found is
  *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
@@ -255,9 +255,10 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 	return 0;
 }
 
-void jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c)
+bool jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c)
 {
 	struct jifl_function_batch *b, *next;
+	bool waited, all = true;
 	u32 i;
 
 	for (i = 0; i < n; i++) {
@@ -267,11 +268,19 @@ void jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed
 	}
 	if (!list_empty(&c->batches))
 		jifl_plant_close_door();
-	list_for_each_entry_safe(b, next, &c->batches, list)
-		if (!jifl_batch_unregister(b))
+	list_for_each_entry_safe(b, next, &c->batches, list) {
+		if (jifl_batch_unregister(b, &waited))
+			all &= waited;
+		else
 			list_del(&b->list);
+	}
+	if (list_empty(&c->batches))
+		return false;
 	if (JIFL_HOST_PLANTED(doors_freed_early))
 		jifl_function_closed(c);
+	else
+		jifl_batch_stop();
+	return all;
 }
 
 void jifl_function_closed(struct jifl_closed *c)

@@ -54,10 +54,11 @@ struct jifl_target *jifl_function_starting(unsigned long begin);
 int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy);
 /*
  * Undoes attach for each target, in two steps. When the first returns nobody comes to a door any
- * more that no session has attached. Between them jifl_evict runs, or jifl_function_wait. The
- * second frees what threads at the doors may have used. Under jifl_session_mutex; both sleep.
+ * more that no session has attached, and the machine was stopped since; true: and RCU tasks was
+ * waited for. Otherwise somebody waits between the two. The second frees what threads at the doors
+ * may have used. Under jifl_session_mutex; both sleep.
  */
-void jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c);
+bool jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c);
 void jifl_function_closed(struct jifl_closed *c);
 /* When it returns no thread is at a door that was closed before. */
 void jifl_function_wait(void);

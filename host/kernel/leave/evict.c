@@ -228,24 +228,27 @@ static int scan_all(void *arg)
  *    step 2. The repetition ends: a thread is inside again at the next stop only if it was stopped
  *    there by chance, and the code from which it has returned meanwhile is gone for good. The same
  *    holds for a thread that is in the trampoline of the module's return hooks (call/returns.c).
- * 5. A thread in an ftrace trampoline, on the way from a site to the stub, has no address of the
- *    cache yet. It will get none of code that goes, by 1.
+ * 5. The doors of functions may be open still, but lead elsewhere. A thread at a door, or in an
+ *    ftrace trampoline on the way there, has no address of code that goes if it came after 1, and
+ *    will get none. Without one it does not count as inside, so such threads, which may come all
+ *    the time, are not waited for.
  * 6. The caller has disarmed the session itself, so what it does from then on comes to no code
  *    that goes. That it is exempt from 4. does no harm.
  * 7. A thread that reaps itself leaves the list of tasks while it still runs do_exit(), so step 2
  *    can miss it. It never sleeps again before its last switch, and synchronize_rcu_tasks() waits
  *    for that switch. synchronize_rcu_tasks() does not wait for idle tasks, which need no waiting
  *    by 2.
+ * 8. The wait of 7 begins when nobody that step 2 finds is inside. Whoever needs such a wait at
+ *    that time anyway may make it: `close`. Each further one takes 0.1 s more, because the kernel
+ *    sleeps for so long between two of them (gp_sleep in kernel/rcu/tasks.h).
  */
-void jifl_evict(struct jifl_drain *drain, bool all)
+void jifl_evict(struct jifl_drain *drain, bool all, bool (*close)(void *arg), void *arg)
 {
 	u64 start = ktime_get_ns();
 	struct scan scan;
 
 	drain->threads = 0;
-	if (JIFL_HOST_PLANTED(drain_skipped))
-		return;
-	for (;;) {
+	while (!JIFL_HOST_PLANTED(drain_skipped)) {
 		scan = (struct scan){ .caller = current, .all = all };
 		stop_machine(scan_all, &scan, NULL);
 		drain->threads = max(drain->threads, scan.threads);
@@ -255,6 +258,10 @@ void jifl_evict(struct jifl_drain *drain, bool all)
 			break;
 		msleep(RETRY_MS);
 	}
-	synchronize_rcu_tasks();
 	drain->ns = ktime_get_ns() - start;
+	if ((close && close(arg)) || JIFL_HOST_PLANTED(drain_skipped))
+		return;
+	start = ktime_get_ns();
+	synchronize_rcu_tasks();
+	drain->ns += ktime_get_ns() - start;
 }

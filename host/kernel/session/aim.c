@@ -292,15 +292,19 @@ static bool jifl_aim_all_have_doors(struct jifl_session *s, u32 *busy_target)
 	return false;
 }
 
-/* Nobody comes to the doors of what is listed any more. */
-static void jifl_aim_close_listed(struct jifl_session *s)
+/* Nobody comes to the doors of what is listed any more: to those without sites, ... */
+static void jifl_aim_close_listed_jumps(struct jifl_session *s)
 {
 	s->closed = (struct jifl_closed){ .batches = LIST_HEAD_INIT(s->closed.batches) };
 	if (s->ndoors > s->nsites)
 		jifl_notrace_close(s->doors + s->nsites, s->jumps, s->ndoors - s->nsites,
 				   &s->closed);
-	if (s->nsites)
-		jifl_function_close(s->doors, s->nsites, &s->closed);
+}
+
+/* ... and to those with sites. As jifl_function_close. */
+static bool jifl_aim_close_listed_sites(struct jifl_session *s)
+{
+	return s->nsites && jifl_function_close(s->doors, s->nsites, &s->closed);
 }
 
 /* No thread is there either. */
@@ -315,7 +319,8 @@ static void jifl_aim_free_listed(struct jifl_session *s)
 /* Of a session that has not come to run. */
 static void jifl_aim_undo_listed(struct jifl_session *s)
 {
-	jifl_aim_close_listed(s);
+	jifl_aim_close_listed_jumps(s);
+	jifl_aim_close_listed_sites(s);
 	jifl_function_wait();
 	jifl_aim_free_listed(s);
 }
@@ -383,10 +388,15 @@ int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
 	return ret;
 }
 
-void jifl_aim_close(struct jifl_session *s)
+void jifl_aim_close_jumps(struct jifl_session *s)
 {
 	if (s->doors)
-		jifl_aim_close_listed(s);
+		jifl_aim_close_listed_jumps(s);
+}
+
+bool jifl_aim_close_sites(struct jifl_session *s)
+{
+	return s->doors && jifl_aim_close_listed_sites(s);
 }
 
 void jifl_aim_detach(struct jifl_session *s)
@@ -403,7 +413,8 @@ void jifl_aim_detach(struct jifl_session *s)
 
 void jifl_aim_undo(struct jifl_session *s)
 {
-	jifl_aim_close(s);
+	jifl_aim_close_jumps(s);
+	jifl_aim_close_sites(s);
 	if (s->doors)
 		jifl_function_wait();
 	jifl_aim_detach(s);

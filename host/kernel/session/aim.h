@@ -38,10 +38,13 @@ int jifl_aim_check(const struct jifl_session *s);
  */
 int jifl_aim_attach(struct jifl_session *s, u32 *busy_target);
 /*
- * Undoes it, in two steps. Behind the first nobody comes to the doors of functions any more; the
- * session is disarmed. Between the two jifl_evict runs.
+ * Undoes it, in three steps, when the session is disarmed. Behind the first nobody comes to the
+ * gates of jumps in place any more. Then the machine is stopped (jifl_evict). Behind the second
+ * nobody comes to the doors at sites of functions either. True: and the machine was stopped, and
+ * RCU tasks was waited for. Otherwise RCU tasks is waited for before the third.
  */
-void jifl_aim_close(struct jifl_session *s);
+void jifl_aim_close_jumps(struct jifl_session *s);
+bool jifl_aim_close_sites(struct jifl_session *s);
 void jifl_aim_detach(struct jifl_session *s);
 /* Undoes it of a session that was not armed. */
 void jifl_aim_undo(struct jifl_session *s);

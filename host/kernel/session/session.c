@@ -3,10 +3,19 @@
  * Sessions: how they begin and how they end. mix.c and choose.c have what a running session does to
  * system calls.
  *
- * A session's end waits once. Its functions lose their doors first, while what has begun in copies
- * goes on. Then jifl_evict stops the machine and waits for RCU tasks, which is what the doors need,
- * too, before what threads may have used there is freed (steps 1 to 4 in the head of
- * enter/function.c, step 8 in that of text/jump.c). Each wait takes up to 0.2 s.
+ * A session's end waits for one grace period of RCU, and then for one of RCU tasks:
+ *
+ *	1. Handlers of breakpoints that know the session: unregister_kprobes waits for RCU (step 6
+ *	   in the head of tools/probe/set.c).
+ *	2. What runs with preemption off, in interrupts or in idle tasks, and is in code that
+ *	   goes, in a gate of a jump, or has an aim, a mix or a way: jifl_evict stops the machine.
+ *	   The same at doors of functions: jifl_function_close stops it again, behind their end.
+ *	3. Preempted tasks there, and tasks that die: RCU tasks. The wait is ftrace's own, which it
+ *	   makes when it has taken the doors away, behind jifl_evict's stop (step 3 in the head of
+ *	   enter/function.c). Where no door goes, jifl_evict makes it. A second one would take
+ *	   0.1 s more (step 8 above jifl_evict).
+ *	4. Readers of tables from which breakpoints and jumps went: RCU. The grace period begins
+ *	   when they go, and has passed when 3 has.
  *
  * If other sessions stay, the end of a session removes only its own code (jifl_session_retire). The
  * others lose only running calls that were calls of the ending session, too. All sessions share the
@@ -24,10 +33,8 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
-#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -39,13 +46,10 @@
 #include "../run/codemem.h"
 #include "../leave/evict.h"
 #include "../call/count.h"
-#include "../call/program.h"
 #include "../call/tool.h"
-#include "../call/under.h"
 #include "adopt.h"
 #include "aim.h"
 #include "audit.h"
-#include "filter.h"
 #include "insiders.h"
 #include "mix.h"
 #include "require.h"
@@ -76,12 +80,18 @@ static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 
 /* --- new generation ---------------------------------------------------------------- */
 
-/* Of `s`, off the list and disarmed, nothing is left. */
+static bool jifl_session_close_sites(void *session)
+{
+	return jifl_aim_close_sites(session);
+}
+
+/* Of `s`, off the list and disarmed, nothing is left, and nobody is at its doors. */
 static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
 {
+	jifl_aim_close_jumps(s);
 	jifl_mix_doom(s);
 	jifl_switch_drain_begin(JIFL_MISS_END, s);
-	jifl_evict(drain, false);
+	jifl_evict(drain, false, jifl_session_close_sites, s);
 	jifl_switch_drain_end();
 	jifl_count_stop(s);
 	jifl_mix_free_doomed();
@@ -102,7 +112,7 @@ static void jifl_session_renew(struct jifl_drain *drain)
 {
 	jifl_mix_pause(&jifl_sessions);
 	jifl_switch_drain_begin(JIFL_MISS_FLUSH, NULL);
-	jifl_evict(drain, true);
+	jifl_evict(drain, true, NULL, NULL);
 	jifl_switch_drain_end();
 	jifl_mix_return_contexts();
 	jifl_session_empty_cache();
@@ -316,7 +326,6 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	if (s->tool->detach)
 		s->tool->detach(s);
 	jifl_session_grace(s);
-	jifl_aim_close(s);
 	jifl_session_retire(s, drain);
 	jifl_aim_detach(s);
 	if (s->tool->ended)
@@ -360,37 +369,6 @@ int jifl_session_detach(u64 id, const struct jifl_session *except,
 	}
 	mutex_unlock(&jifl_session_mutex);
 	return ret;
-}
-
-struct jifl_session *jifl_session_alloc(u32 ntargets)
-{
-	struct jifl_session *s;
-
-	s = JIFL_ALLOC(kvzalloc(struct_size(s, aims, ntargets), GFP_KERNEL));
-	if (!s)
-		return NULL;
-	s->ntargets = ntargets;
-	return s;
-}
-
-void jifl_session_free(struct jifl_session *s)
-{
-	if (!s)
-		return;
-	jifl_ring_close(&s->ring);
-	if (s->tool) {
-		if (s->tool->close)
-			s->tool->close(s);
-		jifl_stats_free(s);
-	}
-	jifl_aim_free(s);
-	jifl_filter_release(&s->filter);
-	jifl_filter_release(&s->watched);
-	kvfree(s->conditions);
-	jifl_under_close(s->under);
-	kvfree(s->splices);
-	jifl_programs_close(s->programs);
-	kvfree(s);
 }
 
 /* --- what users see ------------------------------------------------------------------ */

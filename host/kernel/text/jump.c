@@ -43,7 +43,10 @@
  *    have read the state before. Then RCU tasks waits for tasks in the gate and in the stub. They
  *    do not sleep there. An int3 of a gate is executed in the gate, so it ends before that. Whoever
  *    puts jumps does both, and then frees their gates (jifl_jumps_free): a session's end waits once
- *    for these and for all else (session/session.c).
+ *    for these and for all else (session/session.c). A jump that goes leaves the table at once:
+ *    nobody meets its int3 after the last text_poke_sync of 7, and whoever asks for anything else
+ *    gets the same answer of no jump as of one that goes. Readers who have found it before are
+ *    waited for by RCU, whose grace period begins there.
  * 9. Somebody else's kprobe on a jump: copies end before it (jifl_host_lift_text), and what comes
  *    to it natively is counted in the gate. So no call may be led on to a copy from the gate: it
  *    would come back. The kernel tells perf of the kprobe's int3, and jifl_jump_changes marks the
@@ -82,6 +85,7 @@
 static DEFINE_MUTEX(jump_mutex);
 
 static bool works;		/* else there are no jumps */
+static unsigned long left;	/* RCU's state since the last jump left the table; jump_mutex */
 
 /* --- writing -------------------------------------------------------------------------------- */
 
@@ -109,11 +113,15 @@ static bool is_free(const struct jifl_jump *j, u8 first, const u8 *bytes)
 	return text[0] == first && !memcmp(text + 1, bytes + 1, j->len - 1);
 }
 
-/* The text is as it was. What was translated meanwhile does not have what others put there. */
+/*
+ * The text is as it was. What was translated meanwhile does not have what others put there. No int3
+ * is met there any more, and nothing else needs to find a jump that goes: step 8.
+ */
 static void leave_text(struct jifl_jump *j)
 {
 	WRITE_ONCE(j->state, JIFL_JUMP_GOES);
 	jifl_engine_invalidate(jifl_orig_at(j->begin), j->len);
+	jifl_jump_remove(j);
 }
 
 /* From the int3 to the bytes: the last part of 3 and of 7. */
@@ -181,6 +189,7 @@ static void jumps_come(struct jifl_jump **list, u32 n)
 		else if (list[i]->state == JIFL_JUMP_COMES)
 			leave_text(list[i]);
 	jifl_poke_unlock();
+	left = start_poll_synchronize_rcu();
 }
 
 /* Steps 7 and 8. Nobody uses them. Those that cannot go are `refused` afterwards. */
@@ -197,6 +206,7 @@ static void jumps_go(struct jifl_jump **list, u32 n)
 		if (!list[i]->refused)
 			leave_text(list[i]);
 	jifl_poke_unlock();
+	left = start_poll_synchronize_rcu();
 }
 
 /* The gates of these are free again: of jumps that have gone, or have never come (NEW). */
@@ -206,8 +216,8 @@ static void free_gates(struct jifl_jump **list, u32 n)
 
 	for (i = 0; i < n; i++)
 		if (list[i]->state == JIFL_JUMP_GOES)
-			jifl_jump_remove(list[i]);
-	synchronize_rcu();
+			jifl_jump_forget();
+	cond_synchronize_rcu(left);
 	for (i = 0; i < n; i++) {
 		module_put(list[i]->module);
 		memset(list[i], 0, sizeof(*list[i]));

@@ -63,14 +63,18 @@ struct jifl_jump {
  * registers as they are before it. True: it has set where the thread goes on. Once, at load.
  */
 void jifl_jump_handle(bool (*at)(unsigned long address, struct pt_regs *regs));
-/* Under jump.c's mutex. Readers may have a removed jump until RCU has waited. */
+/*
+ * Under jump.c's mutex. Readers may have a removed jump until RCU has waited, and threads may be in
+ * its gate until the jump is forgotten, too.
+ */
 void jifl_jump_add(struct jifl_jump *j);
 void jifl_jump_remove(struct jifl_jump *j);
+void jifl_jump_forget(void);
 /* The jump that has replaced the instruction at addr; NULL: none. jump.c's mutex. */
 struct jifl_jump *jifl_jump_of(unsigned long addr);
 /* The jump that begins at addr; NULL: none. jump.c's mutex. */
 struct jifl_jump *jifl_jump_at(unsigned long addr);
-/* Does any jump lead to a gate? */
+/* Does any jump lead to a gate, or may a thread be in one? */
 bool jifl_jumps_any(void);
 /* Has a jump replaced the instruction at addr? It stays so until the caller's jumps are put. */
 bool jifl_jump_has(unsigned long addr);

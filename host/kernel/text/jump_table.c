@@ -23,7 +23,7 @@
 static_assert(JIFL_JUMP_MAX <= 1 << PART_SHIFT);
 
 static DEFINE_HASHTABLE(jumps, 10);
-static u32 njumps;		/* in it */
+static u32 njumps;		/* in it, or with threads in their gates */
 static bool (*handler)(unsigned long address, struct pt_regs *regs);
 
 void jifl_jump_add(struct jifl_jump *j)
@@ -35,6 +35,10 @@ void jifl_jump_add(struct jifl_jump *j)
 void jifl_jump_remove(struct jifl_jump *j)
 {
 	hash_del_rcu(&j->node);
+}
+
+void jifl_jump_forget(void)
+{
 	WRITE_ONCE(njumps, njumps - 1);
 }
 

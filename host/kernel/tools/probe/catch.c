@@ -242,46 +242,6 @@ static u64 jifl_probe_landing(const struct jifl_breakpoint *b, const struct pt_r
 
 /* --- counting natively ---------------------------------------------------------------------- */
 
-/* Does a jcc with this condition branch? Intel SDM, volume 1, appendix B. */
-bool jifl_probe_branches(u8 cc, const struct pt_regs *regs)
-{
-	const bool cf = regs->flags & X86_EFLAGS_CF, zf = regs->flags & X86_EFLAGS_ZF;
-	const bool sf = regs->flags & X86_EFLAGS_SF, of = regs->flags & X86_EFLAGS_OF;
-	bool holds = false;
-
-	if (cc == JIFL_PROBE_JRCXZ)
-		return !regs->cx;
-	if (cc == JIFL_PROBE_JECXZ)
-		return !(u32)regs->cx;
-	switch (cc >> 1) {
-	case 0:
-		holds = of;
-		break;
-	case 1:
-		holds = cf;
-		break;
-	case 2:
-		holds = zf;
-		break;
-	case 3:
-		holds = cf || zf;
-		break;
-	case 4:
-		holds = sf;
-		break;
-	case 5:
-		holds = regs->flags & X86_EFLAGS_PF;
-		break;
-	case 6:
-		holds = sf != of;
-		break;
-	case 7:
-		holds = zf || sf != of;
-		break;
-	}
-	return holds != (cc & 1);
-}
-
 static void jifl_probe_count_native(const struct jifl_probe_site *site, struct pt_regs *regs)
 {
 	const struct jifl_probe *p = site->owner;

@@ -71,6 +71,7 @@ struct jifl_probe_site {
 	u32 first, n;			/* its places */
 	atomic64_t caught;
 	bool lifted;			/* the kernel has taken the breakpoint away for a time */
+	bool is_leaving;		/* off the list, and not cleared; jifl_session_mutex */
 	/*
 	 * Of the kprobe's nmissed; jifl_session_mutex. While the breakpoint is set, what it was at
 	 * the beginning. Then, by how much it has grown.
@@ -132,6 +133,9 @@ struct jifl_probe {
 	 * `probe` of the other breakpoints.
 	 */
 	struct kprobe **leaving;
+	/* How many there are of both, and RCU's state since; jifl_session_mutex. */
+	u32 nleaving, nothers;
+	unsigned long left;
 	bool had_own;			/* it has had breakpoints of the module's own */
 	/* Of programs; NULL: none needs it. */
 	struct jifl_act_room __percpu *room;
@@ -167,6 +171,7 @@ int jifl_probe_open(struct jifl_session *s, u64 *busy_session);
 void jifl_probe_close(struct jifl_session *s);
 int jifl_probe_attach(struct jifl_session *s);
 void jifl_probe_detach(struct jifl_session *s);
+void jifl_probe_ended(struct jifl_session *s);
 const struct jifl_answer *jifl_probe_other(const struct jifl_session *s, u32 table,
 					   const void **of);
 void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
@@ -211,10 +216,21 @@ u64 jifl_probe_meet(const struct jifl_breakpoint *b, struct pt_regs *regs);
 int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
 /* The same for an int3 in the gate of a jump (text/jump.h). */
 bool jifl_probe_caught_in_gate(unsigned long address, struct pt_regs *regs);
-/* Does a branch with this condition, as in jifl_probe_place.cc, branch? Any context. */
-bool jifl_probe_branches(u8 cc, const struct pt_regs *regs);
 /* Does the module's own code run on this CPU? In an int3 exception. */
 bool jifl_probe_in_own_code(void);
+
+/* --- branch.c: branches on conditions ----------------------------------------------------- */
+
+/*
+ * Notes the conditions of the branches at which the site's places are. The breakpoint is set:
+ * before, the bytes behind the first could have been those of the jump of another kprobe. No
+ * handler needs a condition yet: it counts nothing before the session leads. Under
+ * jifl_session_mutex.
+ */
+enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
+					  const struct jifl_probe_site *site);
+/* Does a branch with this condition, as in jifl_probe_place.cc, branch? Any context. */
+bool jifl_probe_branches(u8 cc, const struct pt_regs *regs);
 
 /* --- call.c: functions of plugins -------------------------------------------------------- */
 
@@ -277,8 +293,12 @@ struct jifl_breakpoint *jifl_probe_find(unsigned long address);
  * they sleep.
  */
 int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why);
-/* When it returns no handler runs any more that knows the session. */
+/*
+ * When the first returns no handler runs any more that knows the session. The second frees the
+ * breakpoints, when no handler may have one in its hands.
+ */
 void jifl_probe_clear(struct jifl_probe *p);
+void jifl_probe_cleared(struct jifl_probe *p);
 /* When it returns no handler runs any more that knows the place, of each one that is stopped. */
 void jifl_probe_clear_stopped(struct jifl_probe *p);
 /* The kernel takes the breakpoint away. Under text_mutex, preemption off. */

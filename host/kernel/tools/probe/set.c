@@ -31,8 +31,17 @@
  *    its instructions.
  *
  * The list is written under jifl_session_mutex. It is read with preemption off, by the handler and
- * by jifl_probe_lifted. jifl_probe_clear waits for RCU after it has taken sites off their lists,
- * and before breakpoints and sites are freed. RCU watches in the handler: to RCU an int3 is an NMI.
+ * by jifl_probe_lifted. RCU watches in the handler: to RCU an int3 is an NMI. So readers are waited
+ * for as follows:
+ *
+ * 6. When jifl_probe_clear returns no handler runs that has found one of the sites on a list. Of a
+ *    kprobe that goes unregister_kprobes has waited for it, and of another breakpoint that goes
+ *    text_poke_sync, whose interrupt comes behind the handler. Of a breakpoint that stays, because
+ *    another session has it, RCU has been waited for.
+ * 7. Handlers at other addresses may be at a breakpoint that went, in the table. So breakpoints are
+ *    freed by jifl_probe_cleared, when a grace period of RCU has passed that has begun when they
+ *    left the table. At a session's end other waits come in between, so this one takes no time
+ *    (session/session.c).
  *
  * Context: process, under jifl_session_mutex, but for jifl_probe_lifted.
  */
@@ -168,54 +177,6 @@ static bool jifl_probe_stands(const struct jifl_breakpoint *b)
 	return JIFL_HOST_PLANTED(lifted_untold) || b->kind == JIFL_BREAKPOINT_GATE ||
 	       (!copy_from_kernel_nofault(&byte, (void *)b->address, 1) &&
 		byte == INT3_INSN_OPCODE);
-}
-
-/* The condition of the branch beneath the breakpoint; negative: none is there that is known. */
-static int jifl_probe_condition(unsigned long address)
-{
-	u8 b[3];
-
-	/* A jump replaces no branch. */
-	if (jifl_jump_has(address))
-		return -EINVAL;
-	if (copy_from_kernel_nofault(b, (void *)address, sizeof(b)))
-		return -EINVAL;
-	preempt_disable();
-	jifl_overlay_is_own(address, &b[0]);
-	preempt_enable();
-	if ((b[0] & 0xf0) == 0x70)
-		return b[0] & 0xf;
-	if (b[0] == 0x0f && (b[1] & 0xf0) == 0x80)
-		return b[1] & 0xf;
-	if (b[0] == 0xe3)
-		return JIFL_PROBE_JRCXZ;
-	if (b[0] == 0x67 && b[1] == 0xe3)
-		return JIFL_PROBE_JECXZ;
-	return -EINVAL;
-}
-
-/*
- * The breakpoint is set: before, the bytes behind the first could have been those of the jump of
- * another kprobe. No handler needs a condition yet: it counts nothing before the session leads.
- */
-static enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
-						 const struct jifl_probe_site *site)
-{
-	u32 i;
-
-	for (i = site->first; i < site->first + site->n; i++) {
-		struct jifl_probe_place *place = &p->places[i];
-		const struct jifl_probe_call *call = jifl_probe_call(place);
-		int cc;
-
-		if (place->where == JIFL_SPLICE_BEFORE && !(call && call->taken))
-			continue;
-		cc = jifl_probe_condition(place->address);
-		if (cc < 0)
-			return JIFL_SPLICE_BRANCH;
-		WRITE_ONCE(place->cc, cc);
-	}
-	return JIFL_SPLICE_OK;
 }
 
 static enum jifl_splice_refusal jifl_probe_reason(int err)
@@ -367,11 +328,12 @@ static void jifl_probe_free(struct kprobe *kp)
 	kfree(container_of(kp, struct jifl_breakpoint, probe[0]));
 }
 
-/* all: each site; else those whose places are all stopped. */
+/* all: each site; else those whose places are all stopped. Steps 6 and 7. */
 static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 {
 	struct jifl_breakpoint *b;
 	u32 i, n = 0, others = p->nsites;
+	bool stays = false;
 
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
@@ -379,8 +341,11 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
 			continue;
 		b = jifl_probe_leave(site);
-		if (!b)
+		site->is_leaving = true;
+		if (!b) {
+			stays = true;
 			continue;
+		}
 		p->leaving[b->kind == JIFL_BREAKPOINT_KPROBE ? n++ : --others] = &b->probe[0];
 		p->had_own |= b->kind == JIFL_BREAKPOINT_OWN;
 	}
@@ -391,20 +356,12 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 		jifl_probe_forget(p->leaving[i]);
 	for (i = others; i < p->nsites; i++)
 		jifl_probe_forget(p->leaving[i]);
+	p->nleaving = n;
+	p->nothers = p->nsites - others;
+	p->left = start_poll_synchronize_rcu();
 	unregister_kprobes(p->leaving, n);
-	synchronize_rcu();
-	for (i = 0; i < p->nsites; i++) {
-		struct jifl_probe_site *site = &p->sites[i];
-
-		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
-			continue;
-		site->missed = jifl_probe_nmissed(site->breakpoint) - site->missed;
-		site->breakpoint = NULL;
-	}
-	for (i = 0; i < n; i++)
-		jifl_probe_free(p->leaving[i]);
-	for (i = others; i < p->nsites; i++)
-		jifl_probe_free(p->leaving[i]);
+	if (stays)
+		cond_synchronize_rcu(p->left);
 }
 
 void jifl_probe_clear(struct jifl_probe *p)
@@ -412,9 +369,32 @@ void jifl_probe_clear(struct jifl_probe *p)
 	jifl_probe_clear_sites(p, true);
 }
 
+void jifl_probe_cleared(struct jifl_probe *p)
+{
+	u32 i;
+
+	cond_synchronize_rcu(p->left);
+	for (i = 0; i < p->nsites; i++) {
+		struct jifl_probe_site *site = &p->sites[i];
+
+		if (!site->is_leaving)
+			continue;
+		site->missed = jifl_probe_nmissed(site->breakpoint) - site->missed;
+		site->breakpoint = NULL;
+		site->is_leaving = false;
+	}
+	for (i = 0; i < p->nleaving; i++)
+		jifl_probe_free(p->leaving[i]);
+	for (i = p->nsites - p->nothers; i < p->nsites; i++)
+		jifl_probe_free(p->leaving[i]);
+	p->nleaving = 0;
+	p->nothers = 0;
+}
+
 void jifl_probe_clear_stopped(struct jifl_probe *p)
 {
 	jifl_probe_clear_sites(p, false);
+	jifl_probe_cleared(p);
 }
 
 void jifl_probe_lifted(struct kprobe *kp)

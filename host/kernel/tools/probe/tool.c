@@ -201,6 +201,11 @@ void jifl_probe_detach(struct jifl_session *s)
 	jifl_probe_clear(s->tool_data);
 }
 
+void jifl_probe_ended(struct jifl_session *s)
+{
+	jifl_probe_cleared(s->tool_data);
+}
+
 static int jifl_probe_nothing(void *unused)
 {
 	return 0;
@@ -220,6 +225,7 @@ static void jifl_probe_give_up(struct jifl_session *s)
 {
 	jifl_probe_detach(s);
 	jifl_probe_wait();
+	jifl_probe_cleared(s->tool_data);
 }
 
 int jifl_probe_attach(struct jifl_session *s)
@@ -381,6 +387,7 @@ const struct jifl_tool jifl_tool_probe = {
 	.close = jifl_probe_close,
 	.attach = jifl_probe_attach,
 	.detach = jifl_probe_detach,
+	.ended = jifl_probe_ended,
 	.passes = jifl_probe_passes,
 	.entry = jifl_probe_entry,
 };
@@ -419,6 +426,7 @@ const struct jifl_tool jifl_tool_probe_calls = {
 	.close = jifl_probe_close,
 	.attach = jifl_probe_attach,
 	.detach = jifl_probe_detach,
+	.ended = jifl_probe_ended,
 	.passes = jifl_probe_passes,
 	.entry = jifl_probe_entry,
 };

@@ -227,6 +227,7 @@ const struct jifl_tool jifl_tool_times = {
 	.close = jifl_times_close,
 	.attach = jifl_probe_attach,
 	.detach = jifl_times_detach,
+	.ended = jifl_probe_ended,
 	.begins = jifl_times_begins,
 	.insider = jifl_times_insider,
 	.passes = jifl_probe_passes,
