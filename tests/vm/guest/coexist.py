@@ -222,6 +222,30 @@ def behind_a_program(fentry_program):
     same("behind a program: its hits", detach(process), CALLS)
 
 
+def behind_a_program_with_places(fentry_program, places):
+    """The entry behind a program, while breakpoints hide instructions elsewhere in the function."""
+    middle, later = (f"fn:{FUNCTION}{place}" for place in (places.middle, places.next))
+    event = Event(f"p:coexist/at {later[3:]}")
+    for name, others in (("a kprobe", (event, None)), ("a session", (None, later)), ("both", (event, middle))):
+        for word in (f"fn:{FUNCTION}", f"fn:{FUNCTION[:-1]}?"):
+            name_ = f"{word}, behind a program and {name}"
+            process = fentry(fentry_program, FUNCTION, "entry")
+            kprobe, other = others
+            if kprobe:
+                kprobe.start()
+            session = probe(other) if other else None
+            owner = probe(word)
+            made = work()
+            data = outcome(owner, name_)
+            same(f"{name_}: hits, missed", (by_place(data)[0], data["missed"]), ({word: made}, 0))
+            if session:
+                same(f"{name_}: the other's hits", by_place(outcome(session, name_))[0], {other: made})
+            if kprobe:
+                same(f"{name_}: its hits", kprobe.stop(), made)
+            same(f"{name_}: the program's", detach(process), made)
+            places.are_as_before(name_)
+
+
 def with_a_livepatch(graphs):
     """A session has the site, so there is no live patch; where there is one no session has the function."""
     if not Path("/sys/kernel/livepatch").exists():
@@ -302,6 +326,7 @@ def coexist(fentry_program):
         in_each_order(name, tool, places, **options)
     if HAS_BTF:
         behind_a_program(fentry_program)
+        behind_a_program_with_places(fentry_program, places)
     with_a_livepatch(graphs)
     modules_stay(graphs)
     same("no session is left", status()["sessions"], [])

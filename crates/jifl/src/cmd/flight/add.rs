@@ -69,7 +69,7 @@ pub fn run(args: &AddArgs) -> Result<u8, Failure> {
     let mut places = find(&words, None, manner, &symbols)?;
     let targets = std::mem::take(&mut places.targets);
     let mut session = Session::new(SessionKind::Probe, FLAG_ADOPT, targets);
-    note_left_out(&settle(&mut session, &mut places, &words)?);
+    note_left_out(&settle(&mut session, &mut places, &words, &symbols)?);
     let several = places.splices.len() > 1;
     let asked = Asked::flight(args.condition.clone(), args.record.as_deref(), several)?;
     let mut compiled = compile(&asked, &mut places, &words, &Scopes::of_kernel())?;

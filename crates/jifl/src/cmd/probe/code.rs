@@ -42,6 +42,8 @@ impl<'a> Parts<'a> {
 pub struct Code {
     /// Where the function stands; behind it, its cold parts with their names.
     pieces: Vec<(String, Range<u64>)>,
+    /// What stands there.
+    bytes: Vec<Vec<u8>>,
     /// In the order of addresses, piece by piece.
     instructions: Vec<Instruction>,
     /// Kprobes stand in it, so the instructions are not known for certain.
@@ -70,14 +72,16 @@ impl Code {
     }
 
     fn read(pieces: Vec<(String, Range<u64>)>, memory: &mut dyn Memory) -> Option<Code> {
-        let mut instructions = Vec::new();
+        let (mut all, mut instructions) = (Vec::new(), Vec::new());
         for (_, piece) in &pieces {
             let length = usize::try_from(piece.end - piece.start).ok()?;
             let bytes = memory.bulk(piece.start, length)?;
             instructions.extend(flow::instructions(&bytes, piece.start));
+            all.push(bytes);
         }
         Some(Code {
             pieces,
+            bytes: all,
             instructions,
             has_kprobes: false,
         })
@@ -264,6 +268,22 @@ impl Code {
         all.filter_map(flow::direct).any(|to| to == address)
     }
 
+    /// The same, whatever kprobes hide: each byte is taken for the beginning of a branch, and each
+    /// int3 for the first byte of one. What the jump of a kprobe replaces, or one of the module's
+    /// own, has no branch (`can_boost` in the kernel's arch/x86/kernel/kprobes/core.c,
+    /// host/kernel/text/jump_check.c).
+    pub fn may_be_jumped_to(&self, address: u64) -> bool {
+        let mut pieces = self.pieces.iter().zip(&self.bytes);
+        pieces.any(|((_, piece), bytes)| {
+            let end = bytes.iter().rposition(|byte| *byte != INT3);
+            let code = &bytes[..end.map_or(0, |last| last + 1)];
+            (0..code.len()).any(|at| {
+                let to = address.wrapping_sub(piece.start + at as u64);
+                may_branch(&bytes[at..], to)
+            })
+        })
+    }
+
     /// The functions that it calls directly, or jumps to, each once: where they begin.
     pub fn callees(&self) -> Vec<u64> {
         let all = self.instructions.iter().filter_map(flow::direct);
@@ -274,6 +294,29 @@ impl Code {
     /// Is it a branch on a condition whose ways can be told apart?
     pub fn is_branch(&self, address: u64) -> bool {
         self.at(address).is_some_and(is_branch)
+    }
+}
+
+/// The first byte of a breakpoint. Padding is a run of them.
+const INT3: u8 = 0xcc;
+
+/// May a direct branch stand at the beginning of these bytes that leads so far from there?
+fn may_branch(bytes: &[u8], distance: u64) -> bool {
+    let short = |at: usize| {
+        let displacement = *bytes.get(at)? as i8;
+        Some(((at + 1) as u64).wrapping_add_signed(i64::from(displacement)))
+    };
+    let near = |at: usize| {
+        let displacement = i32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+        Some(((at + 4) as u64).wrapping_add_signed(i64::from(displacement)))
+    };
+    let leads = |to: Option<u64>| to == Some(distance);
+    match bytes {
+        [INT3, ..] => leads(short(1)) || leads(near(1)) || leads(near(2)),
+        [0x70..=0x7f | 0xe0..=0xe3 | 0xeb, ..] => leads(short(1)),
+        [0xe9, ..] => leads(near(1)),
+        [0x0f, 0x80..=0x8f, ..] => leads(near(2)),
+        _ => false,
     }
 }
 
@@ -374,6 +417,48 @@ pub mod tests {
         assert_eq!(found("fn:f movl"), [0x100d]);
         assert_eq!(found("fn:f load"), [0x1005, 0x100a]);
         assert_eq!(found("fn:f store"), [0x1005, 0x100d]);
+    }
+
+    #[test]
+    fn branches_are_found_beneath_breakpoints() {
+        let mut bytes = vec![
+            0x48, 0x89, 0xf8, // mov %rdi,%rax
+            0x48, 0x83, 0xe8, 0x01, // 3: sub $1,%rax
+            0x0f, 0x84, 0xf6, 0xff, 0xff, 0xff, // je 3
+            0xe9, 0x07, 0, 0, 0, // jmp 0x19
+            0x75, 0xef, // jne 3
+            0x90, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xcc, 0xcc,
+        ];
+        let leads = |bytes: &[u8], to| {
+            let pieces = vec![(String::new(), 0x1000..0x1000 + bytes.len() as u64)];
+            let code = Code::read(pieces, &mut Bytes(0x1000, bytes.to_vec())).unwrap();
+            code.may_be_jumped_to(to)
+        };
+        for to in [0x1003, 0x1019] {
+            assert!(leads(&bytes, to), "{to:#x}");
+        }
+        for to in [0x1000, 0x1007, 0x100d, 0x1018] {
+            assert!(!leads(&bytes, to), "{to:#x}");
+        }
+        // A breakpoint at any of the three hides nothing, whichever of the others are there.
+        for at in [7, 13, 18] {
+            let mut now = bytes.clone();
+            now[at] = INT3;
+            assert!(leads(&now, 0x1003) && leads(&now, 0x1019), "{at}");
+        }
+        bytes[7..13].fill(0x90);
+        bytes[18] = INT3;
+        assert!(leads(&bytes, 0x1003));
+        bytes[19] = 0xee;
+        assert!(!leads(&bytes, 0x1003));
+        // What pads a function is no breakpoint: as a branch it would lead here.
+        let mut padded = [0x90; 0x70].to_vec();
+        padded[0x60..].fill(INT3);
+        padded[0x5f] = 0xc3;
+        let to = 0x1062_u64.wrapping_add_signed(i64::from(INT3 as i8));
+        assert!(!leads(&padded, to));
+        padded[0x6f] = 0xc3;
+        assert!(leads(&padded, to));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn failures(function: &str, meanwhile: impl FnOnce()) -> Result<Vec<(i64, u6
     };
     let mut places = find(&words, None, manner, &symbols)?;
     let mut session = Session::new(Kind::Probe, 0, std::mem::take(&mut places.targets));
-    settle(&mut session, &mut places, &words)?;
+    settle(&mut session, &mut places, &words, &symbols)?;
     let asked = Asked::failures()?;
     let mut compiled = compile(&asked, &mut places, &words, &Scopes::of_kernel())?;
     session.programs = std::mem::take(&mut compiled.programs);

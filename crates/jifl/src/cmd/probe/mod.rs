@@ -19,8 +19,7 @@ mod sheet;
 pub mod word;
 pub mod writer;
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,7 +29,6 @@ use jifl_code::program::Program;
 use jifl_sys::abi::{FLAG_ADOPT, Kind, SPLICE_BEFORE, SPLICE_OWNED, SPLICE_SITE, Splice};
 use serde::Serialize;
 
-use self::code::Parts;
 use self::groups::Groups;
 use self::live::{Live, Shape};
 use self::place::{Kernel, LeftOut, Manner, Places};
@@ -43,10 +41,8 @@ use crate::base::exit::{DONE, Failure};
 use crate::cmd::analyze::Source;
 use crate::expr::{Item, Scopes};
 use crate::kernel::functions::Functions;
-use crate::kernel::lines::LinesArgs;
 use crate::kernel::memory::{Kcore, Memory};
 use crate::kernel::pattern::Pattern;
-use crate::kernel::source;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
@@ -196,7 +192,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let sink = args.sink()?;
     let calls = Table::all();
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
-    note_left_out(&settle(&mut session, &mut places, &words)?);
+    note_left_out(&settle(&mut session, &mut places, &words, &symbols)?);
     if !manner.programs {
         derive(&mut session, &mut places)?;
     }
@@ -490,6 +486,7 @@ pub fn settle(
     session: &mut Session,
     places: &mut Places,
     words: &[Word],
+    symbols: &Symbols,
 ) -> Result<String, Failure> {
     let may_be_left_out = |target: &Target| match target {
         Target::Function(one) => one.may_be_left_out,
@@ -500,10 +497,20 @@ pub fn settle(
         .map(|target| target.function().map_or(0, |function| function.address))
         .collect();
     let has_forms = words.iter().any(|word| matches!(word.what, What::All(_)));
+    let mut knows_sites = false;
     while (has_forms || optional.contains(&true)) && !places.splices.is_empty() {
         session.splices = places.splices.clone();
         let tried = session.tried(&device::open()?)?;
         let before = places.splices.len();
+        if !std::mem::replace(&mut knows_sites, true) {
+            let at_sites = tried.places.iter().filter_map(|(at, (refused, _))| {
+                let target = places.splices[*at].target as usize;
+                (*refused == SPLICE_SITE && optional[target]).then_some(target)
+            });
+            let at_sites: Vec<usize> = at_sites.collect();
+            let behind = behind_sites(session, &at_sites, symbols)?;
+            places.behind_sites.extend(behind);
+        }
         for (target, why) in tried
             .targets
             .iter()
@@ -523,6 +530,9 @@ pub fn settle(
             }
             if *refused == SPLICE_OWNED && !named[*at] {
                 *places.kernels.entry(why).or_default() += 1;
+            } else if *refused == SPLICE_SITE && places.behind_sites.contains_key(&splice.address) {
+                // What is behind it counts: derive().
+                continue;
             } else if optional[target] {
                 let left_out = places.left_out.entry(why).or_default();
                 left_out.insert(address[target]);
@@ -552,6 +562,47 @@ pub fn settle(
         )));
     }
     Ok(text)
+}
+
+/// For the entries of these targets, whose sites are other tracers', the instructions behind these
+/// sites, where places count instead. `at`: places in the session's targets.
+///
+/// # Errors
+/// The kernel's memory cannot be read, or the module cannot be asked.
+fn behind_sites(
+    session: &mut Session,
+    at: &[usize],
+    symbols: &Symbols,
+) -> Result<BTreeMap<u64, u64>, Failure> {
+    if at.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let functions = Functions::of_kernel();
+    let mut memory = Kcore::open()?;
+    let mut kernel = Kernel::of(&functions, symbols, None, &mut memory);
+    let behind = |at: &usize| {
+        let function = session.targets[*at].function()?;
+        let behind = kernel.behind_others_site(function)?;
+        Some((behind, *at, function.address))
+    };
+    let mut all: Vec<(u64, usize, u64)> = at.iter().filter_map(behind).collect();
+    all.sort_unstable();
+    let place = |(address, target, _): &(u64, usize, u64)| Splice {
+        address: *address,
+        target: *target as u32,
+        where_: SPLICE_BEFORE,
+        ..Splice::default()
+    };
+    session.splices = all.iter().map(place).collect();
+    let refused = match session.splices.is_empty() {
+        true => BTreeMap::new(),
+        false => session.tried(&device::open()?)?.places,
+    };
+    let all = all.iter().enumerate();
+    let kept = all.filter(|(at, _)| !refused.contains_key(at));
+    Ok(kept
+        .map(|(_, (behind, _, entry))| (*entry, *behind))
+        .collect())
 }
 
 /// Has instructions that words name, and at which nothing of the module's can stand, counted by
@@ -678,16 +729,7 @@ pub fn find_in(
     memory: &mut dyn Memory,
 ) -> Result<Places, Failure> {
     let functions = Functions::of_kernel();
-    let kernel = Kernel {
-        functions: &functions,
-        symbols,
-        parts: Parts::of(symbols),
-        thunks: symbols.thunks(),
-        memory,
-        source: source::Source::new(LinesArgs::of(vmlinux, None), symbols),
-        names: OnceCell::new(),
-        suspects: BTreeSet::new(),
-    };
+    let kernel = Kernel::of(&functions, symbols, vmlinux, memory);
     place::select(words, kernel, manner)
 }
 

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use iced_x86::{Instruction, Mnemonic};
@@ -18,6 +19,7 @@ use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::expr::At;
 use crate::kernel::functions::{Function, Functions};
+use crate::kernel::lines::LinesArgs;
 use crate::kernel::pattern::{Pattern, source_name};
 use crate::kernel::source::Source;
 use crate::kernel::symbols::Symbols;
@@ -51,7 +53,8 @@ pub struct Places {
     /// jump, a call, a ud2.
     pub suspects: BTreeSet<u64>,
     /// Entries of functions whose site may be another tracer's, and the instruction behind that
-    /// site: each execution of the function begins with it.
+    /// site: each execution of the function begins with it. Of globs' functions those alone whose
+    /// site is another's.
     pub behind_sites: BTreeMap<u64, u64>,
     /// Instructions that are counted by what leads there. Behind `splices` in `names`, and in the
     /// indices of `of_words`.
@@ -120,6 +123,27 @@ struct Found {
     /// It is one of those that a glob means.
     may_be_left_out: bool,
     places: Vec<(u64, u32)>,
+}
+
+impl<'a> Kernel<'a> {
+    /// The kernel that runs. `vmlinux`: its file, where source lines are looked up.
+    pub fn of(
+        functions: &'a Functions,
+        symbols: &'a Symbols,
+        vmlinux: Option<PathBuf>,
+        memory: &'a mut dyn Memory,
+    ) -> Kernel<'a> {
+        Kernel {
+            functions,
+            symbols,
+            parts: Parts::of(symbols),
+            thunks: symbols.thunks(),
+            memory,
+            source: Source::new(LinesArgs::of(vmlinux, None), symbols),
+            names: OnceCell::new(),
+            suspects: BTreeSet::new(),
+        }
+    }
 }
 
 impl Kernel<'_> {
@@ -448,13 +472,15 @@ impl Kernel<'_> {
 
     /// The instruction behind a function's site, if another tracer's call may stand there. `None`:
     /// nobody has the site, or not each execution of the instruction is known to be a call.
-    fn behind_others_site(&mut self, function: &Function) -> Option<u64> {
+    pub fn behind_others_site(&mut self, function: &Function) -> Option<u64> {
         let code = self.code(function)?;
         let site = self.site(function, &code);
         let is_free = code.at(site.start)?.mnemonic() == Mnemonic::Nop && !leaves_sites();
-        // A kprobe may hide a branch.
-        let is_entry = !code.has_kprobes && !code.is_jumped_to(site.end);
-        (!site.is_empty() && !is_free && is_entry).then_some(site.end)
+        let is_in_loop = match code.has_kprobes {
+            true => code.may_be_jumped_to(site.end),
+            false => code.is_jumped_to(site.end),
+        };
+        (!site.is_empty() && !is_free && !is_in_loop).then_some(site.end)
     }
 
     /// What programs at these places, which are of one function, can name.

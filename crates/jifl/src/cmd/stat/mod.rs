@@ -382,7 +382,7 @@ pub fn session(
     }
     let targets = std::mem::take(&mut places.targets);
     let mut session = Session::new(Kind::Times, 0, targets);
-    let mut left_out = settle(&mut session, &mut places, words)?;
+    let mut left_out = settle(&mut session, &mut places, words, &symbols)?;
     if endless > 0 {
         let before = if left_out.is_empty() { "" } else { "; " };
         left_out += before;
