@@ -75,8 +75,8 @@ void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why);
 void jifl_count_miss_unknown(enum jifl_miss why);
 u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
 /*
- * Around jifl_evict: calls are cut, and a dying task may no longer return into the cache. ended:
- * the session whose calls are all cut, wherever their tasks are; NULL: none.
+ * Around what jifl_evict does to stacks: calls are cut, and a dying task may no longer return into
+ * the cache. ended: the session whose calls are all cut, wherever their tasks are; NULL: none.
  */
 void jifl_switch_drain_begin(enum jifl_miss why, const struct jifl_session *ended);
 void jifl_switch_drain_end(void);

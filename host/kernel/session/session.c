@@ -80,8 +80,13 @@ static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 
 /* --- new generation ---------------------------------------------------------------- */
 
+/*
+ * All calls in code that goes, and all of the session that are saved, have been cut or swept. So
+ * calls in which tasks die from here on end as usual. It may take seconds to close sites.
+ */
 static bool jifl_session_close_sites(void *session)
 {
+	jifl_switch_drain_end();
 	return jifl_aim_close_sites(session);
 }
 
@@ -92,7 +97,6 @@ static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain
 	jifl_mix_doom(s);
 	jifl_switch_drain_begin(JIFL_MISS_END, s);
 	jifl_evict(drain, false, jifl_session_close_sites, s);
-	jifl_switch_drain_end();
 	jifl_count_stop(s);
 	jifl_mix_free_doomed();
 }
