@@ -175,9 +175,6 @@ struct jifl_target *jifl_notrace_find(unsigned long door)
 static const char *const without_jump[] = {
 	/* Called from the stub, before jifl_own_begin or behind jifl_own_end: without end. */
 	"rcu_is_watching", "preempt_schedule_notrace*",
-	/* The same where a sanitizer is compiled in. */
-	"__asan_*", "__kasan_*", "kasan_*", "__tsan_*", "__kcsan_*", "kcsan_*", "__sanitizer_*",
-	"__ubsan_*",
 	/*
 	 * On a processor that comes online, resumes or leaves for another kernel, where no int3 has
 	 * a handler or gs is not set: one stands there while a jump comes or goes, and in the gate
@@ -210,6 +207,17 @@ static const char *const tracers[] = {
 static const char *const around_handlers[] = {
 	"__rcu_read_*", "rcu_read_unlock_special", "hw_breakpoint_exceptions_notify",
 	"arch_uprobe_exception_notify",
+	/* A sanitizer's: compiled into the chain, the handlers, and what the stub calls. */
+	"__asan_*", "__kasan_*", "kasan_*", "__tsan_*", "__kcsan_*", "kcsan_*", "__sanitizer_*",
+	"__ubsan_*",
+#ifdef CONFIG_DEBUG_LOCK_ALLOC	/* lockdep looks at RCU's readers */
+	"lock_acquire", "lock_release", "verify_lock_unused", "lockdep_nmi", "rcu_is_watching",
+	"rcu_read_lock_held_common", "rcu_read_lock_sched_held", "rcu_lockdep_current_cpu_online",
+#endif
+#ifdef CONFIG_DEBUG_NOTIFIERS	/* is the notifier in text? */
+	"func_ptr_is_kernel_text", "core_kernel_text", "is_module_text_address",
+	"__module_text_address", "__module_address", "mod_find", "in_gate_area_no_mm",
+#endif
 };
 
 static bool is_met_by_int3(const char *name)

@@ -137,7 +137,8 @@ def refused_by_text(kernel):
     check("functions on the blacklist are refused", len(both) >= 5 and not wrong, (len(both), wrong))
     figure("functions on the blacklist that have a site", len(both))
     # No site, and what stands at the beginning cannot be replaced, or the name says that it may not.
-    for name in ("__fentry__", "rcu_is_watching", "cpu_init", "ring_buffer_lock_reserve", "__memcpy", "cmpxchg16b_emu"):
+    for name in ("__fentry__", "rcu_is_watching", "cpu_init", "ring_buffer_lock_reserve", "__memcpy", "cmpxchg16b_emu",
+                 "lock_acquire", "lock_release"):
         for address in kernel.all.get(name, []):
             if name in kernel.with_site:
                 continue
