@@ -240,6 +240,7 @@ static void jifl_mix_publish(struct jifl_mix *m)
 		flags = jifl_entry_lock();
 		hlist_add_head_rcu(&w->node, &w->target->ways);
 		jifl_entry_unlock(flags);
+		cond_resched();
 	}
 }
 
@@ -272,27 +273,24 @@ void jifl_mix_disarm(struct jifl_session *s)
 
 /* --- a new generation, and one session's end ---------------------------------------------- */
 
-/* Calls fn with each way there is, under jifl_entry_lock. The lock is given up between two ways. */
+/* Calls fn with each way there is. There may be very many, and a worker of the kernel's does it. */
 static void jifl_mix_each_way(struct list_head *sessions, void (*fn)(struct jifl_way *w))
 {
 	struct jifl_session *s;
 	struct jifl_aim *aim;
 	struct jifl_mix *m;
 	struct jifl_way *w;
-	unsigned long flags;
 	u32 i;
 
 	list_for_each_entry(s, sessions, list)
 		for_each_aim(aim, s, i) {
-			flags = jifl_entry_lock();
 			fn(&aim->way);
-			jifl_entry_unlock(flags);
+			cond_resched();
 		}
 	list_for_each_entry(m, &jifl_mix_others, list)
 		list_for_each_entry(w, &m->ways, list) {
-			flags = jifl_entry_lock();
 			fn(w);
-			jifl_entry_unlock(flags);
+			cond_resched();
 		}
 }
 
@@ -312,10 +310,13 @@ bool jifl_mix_is_paused(void)
 
 static void jifl_mix_forget_way(struct jifl_way *w)
 {
+	const unsigned long flags = jifl_entry_lock();
+
 	if (JIFL_HOST_PLANTED(pieces_kept))
 		jifl_mix_reset_entry(w->target);
 	else
 		jifl_mix_forget(w);
+	jifl_entry_unlock(flags);
 }
 
 void jifl_mix_pause(struct list_head *sessions)
@@ -352,6 +353,7 @@ static void jifl_mix_doom_one(struct jifl_mix *m)
 		jifl_entry_unlock(flags);
 		if (JIFL_HOST_PLANTED(ways_freed_early))
 			jifl_mix_make_free_way(w);
+		cond_resched();
 	}
 	flags = jifl_entry_lock();
 	jifl_mix_give_context(m);
@@ -378,9 +380,19 @@ void jifl_mix_free_doomed(void)
 	jifl_mix_make_free(&jifl_mix_doomed);
 }
 
+/*
+ * Of nearly all ways it is false already. The lock is not taken for those: where all functions are
+ * targets, the lock's own have doors, too.
+ */
 static void jifl_mix_try_way(struct jifl_way *w)
 {
+	unsigned long flags;
+
+	if (!READ_ONCE(w->native))
+		return;
+	flags = jifl_entry_lock();
 	WRITE_ONCE(w->native, false);
+	jifl_entry_unlock(flags);
 }
 
 void jifl_mix_retry_native(struct list_head *sessions)

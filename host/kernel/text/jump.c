@@ -129,14 +129,18 @@ static void put_behind_int3(struct jifl_jump **list, u32 n, bool jump)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		if (!list[i]->refused)
 			jifl_poke(list[i]->begin + 1, (jump ? list[i]->new : list[i]->old) + 1,
 				  list[i]->len - 1);
+		cond_resched();
+	}
 	jifl_poke_sync();
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		if (!list[i]->refused)
 			jifl_poke(list[i]->begin, jump ? list[i]->new : list[i]->old, 1);
+		cond_resched();
+	}
 	jifl_poke_sync();
 }
 
@@ -156,6 +160,7 @@ static void put_int3(struct jifl_jump **list, u32 n, bool jump)
 			jifl_jump_add(list[i]);
 		}
 		jifl_poke(list[i]->begin, &int3, INT3_INSN_SIZE);
+		cond_resched();
 	}
 	jifl_poke_sync();
 	/* Step 6: copies that leave for the text between. */
