@@ -227,10 +227,13 @@ def all_sites_patched():
 
     The kernel patches the sites of all of them in one go, and needs all processors for each few
     hundred. On a busy host that takes longer than its watchdogs wait for, which know nothing of hosts.
+    Of the last one here only kernels know that find defects.
     """
     waits = {Path("/proc/sys/kernel/watchdog_thresh"): "0",
-             Path("/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout"): "300"}
-    usual = {path: path.read_text() for path in waits}
+             Path("/proc/sys/kernel/hung_task_timeout_secs"): "0",
+             Path("/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout"): "300",
+             Path("/sys/module/workqueue/parameters/watchdog_thresh"): "0"}
+    usual = {path: path.read_text() for path in waits if path.exists()}
     for path in usual:
         path.write_text(waits[path])
     try:
