@@ -34,11 +34,13 @@ int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr)
 /*
  * ftrace frees what its trampolines read of an ops outside of the kernel's own data. It waits for
  * tasks in them before, after it has taken the calls away (ftrace_shutdown), so that callers may
- * free what the calls led to: modules do so (samples/ftrace/ftrace-direct-multi.c).
+ * free what the calls led to: modules do so (samples/ftrace/ftrace-direct-multi.c). That was read
+ * in 6.1 and 6.12: of later ones it is not believed.
  */
 int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr, bool *waited)
 {
-	const bool waits = IS_ENABLED(CONFIG_PREEMPTION) && ops->flags & FTRACE_OPS_FL_DYNAMIC;
+	const bool waits = IS_ENABLED(CONFIG_PREEMPTION) && ops->flags & FTRACE_OPS_FL_DYNAMIC &&
+			   LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0);
 	int err;
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)

@@ -136,6 +136,9 @@ bool jifl_batch_unregister(struct jifl_function_batch *b, bool *waited)
 	if (JIFL_HOST_PLANTED(doors_freed_early))
 		b->ops.flags &= ~FTRACE_OPS_FL_DYNAMIC;
 	err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address(), waited);
+	/* At foreign bytes ftrace stops for good, leaves the other sites, and tells nobody. */
+	if (!err && jifl_batch_has_site(b))
+		err = -EIO;
 	if (err)
 		jifl_batch_keep_for_good(b, err);
 	return !err;

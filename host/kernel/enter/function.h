@@ -54,9 +54,9 @@ struct jifl_target *jifl_function_starting(unsigned long begin);
 int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy);
 /*
  * Undoes attach for each target, in two steps. When the first returns nobody comes to a door any
- * more that no session has attached, and the machine was stopped since; true: and RCU tasks was
- * waited for. Otherwise somebody waits between the two. The second frees what threads at the doors
- * may have used. Under jifl_session_mutex; both sleep.
+ * more that no session has attached, or ftrace keeps them for good. True: the machine was stopped
+ * since, and RCU tasks was waited for. Otherwise somebody does that between the two. The second
+ * frees what threads at the doors may have used. Under jifl_session_mutex; both sleep.
  */
 bool jifl_function_close(struct jifl_target **targets, u32 n, struct jifl_closed *c);
 void jifl_function_closed(struct jifl_closed *c);

@@ -44,9 +44,9 @@
  *    do not sleep there. An int3 of a gate is executed in the gate, so it ends before that. Whoever
  *    puts jumps does both, and then frees their gates (jifl_jumps_free): a session's end waits once
  *    for these and for all else (session/session.c). A jump that goes leaves the table at once:
- *    nobody meets its int3 after the last text_poke_sync of 7, and whoever asks for anything else
- *    gets the same answer of no jump as of one that goes. Readers who have found it before are
- *    waited for by RCU, whose grace period begins there.
+ *    nobody meets its int3 after the last text_poke_sync of 7, no target that has users has it, and
+ *    for all else that is asked no jump is as good as one that goes. Readers who have found it
+ *    before are waited for by RCU, whose grace period begins there.
  * 9. Somebody else's kprobe on a jump: copies end before it (jifl_host_lift_text), and what comes
  *    to it natively is counted in the gate. So no call may be led on to a copy from the gate: it
  *    would come back. The kernel tells perf of the kprobe's int3, and jifl_jump_changes marks the

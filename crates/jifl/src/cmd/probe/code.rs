@@ -276,7 +276,8 @@ impl Code {
         let mut pieces = self.pieces.iter().zip(&self.bytes);
         pieces.any(|((_, piece), bytes)| {
             let end = bytes.iter().rposition(|byte| *byte != INT3);
-            let code = &bytes[..end.map_or(0, |last| last + 1)];
+            // Of the padding the first byte may hide a branch, whose displacement is the next one.
+            let code = &bytes[..end.map_or(0, |last| last + 3).min(bytes.len())];
             (0..code.len()).any(|at| {
                 let to = address.wrapping_sub(piece.start + at as u64);
                 may_branch(&bytes[at..], to)
