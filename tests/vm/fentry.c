@@ -3,9 +3,11 @@
  * Attaches a BPF program to a kernel function's entry or exit, or to a hook of the security
  * modules, without any library, and counts how often this thread group's parent runs into it.
  *
- *	fentry FUNCTION entry|exit|lsm
+ *	fentry FUNCTION entry|exit|lsm|kprobe|multi [all]
  *
- * lsm: FUNCTION is bpf_lsm_HOOK, and what the parent wants there is denied (EACCES).
+ * lsm: FUNCTION is bpf_lsm_HOOK, and what the parent wants there is denied (EACCES). kprobe: at a
+ * kprobe, as perf_event_open makes it; multi: at an fprobe (kprobe.multi of libbpf). all: counts
+ * all processes.
  *
  * Prints "attached", or "refused ERRNO" and ends; waits for a line; detaches and
  * prints how often the process that started it executed the function.
@@ -15,10 +17,13 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/btf.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -120,6 +125,8 @@ static const struct way {
 	{ "entry", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, 0 },
 	{ "exit", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, 0 },
 	{ "lsm", BPF_PROG_TYPE_LSM, BPF_LSM_MAC, -EACCES },
+	{ "kprobe", BPF_PROG_TYPE_KPROBE, 0, 0 },
+	{ "multi", BPF_PROG_TYPE_KPROBE, BPF_TRACE_KPROBE_MULTI, 0 },
 };
 
 static const struct way *way_of(const char *name)
@@ -130,14 +137,18 @@ static const struct way *way_of(const char *name)
 	return NULL;
 }
 
-/* if (pid of the process == this one's parent) { map[0]++; return verdict; } return 0 */
-static int load(const char *function, const struct way *way, int map)
+/* if (all || pid of the process == this one's parent) { map[0]++; return verdict; } return 0 */
+static int load(const char *function, const struct way *way, int map, bool all)
 {
 	static char log[65536];
+	/* No process has this number. The verifier wants each instruction to be reachable. */
+	const struct bpf_insn others = all ?
+		INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 11, -1) :
+		INSN(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 11, getppid());
 	struct bpf_insn program[] = {
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_pid_tgid),
 		INSN(BPF_ALU64 | BPF_RSH | BPF_K, 0, 0, 0, 32),
-		INSN(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 11, getppid()),
+		others,
 		INSN(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 2, 10, 0, 0),
 		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4),
@@ -158,7 +169,7 @@ static int load(const char *function, const struct way *way, int map)
 		.insn_cnt = sizeof(program) / sizeof(program[0]),
 		.insns = (uintptr_t)program,
 		.license = (uintptr_t)"GPL",
-		.attach_btf_id = type_of(function),
+		.attach_btf_id = way->program == BPF_PROG_TYPE_KPROBE ? 0 : type_of(function),
 		.log_level = 1,
 		.log_buf = (uintptr_t)log,
 		.log_size = sizeof(log),
@@ -170,6 +181,41 @@ static int load(const char *function, const struct way *way, int map)
 		die("BPF_PROG_LOAD");
 	}
 	return fd;
+}
+
+/* A kprobe of perf's that calls the program. Negative: it is refused. */
+static int attach_kprobe(const char *function, int program)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .sample_period = 1,
+					.config1 = (uintptr_t)function };
+	FILE *type = fopen("/sys/bus/event_source/devices/kprobe/type", "r");
+	int fd;
+
+	if (!type || fscanf(type, "%u", &attr.type) != 1)
+		die("the type of kprobes");
+	fclose(type);
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
+	if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) ||
+			ioctl(fd, PERF_EVENT_IOC_ENABLE, 0)))
+		die("a program at a kprobe");
+	return fd;
+}
+
+static int attach(const char *function, const struct way *way, int program)
+{
+	union bpf_attr attr = { 0 };
+
+	if (way->attach == BPF_TRACE_KPROBE_MULTI) {
+		attr.link_create.prog_fd = program;
+		attr.link_create.attach_type = way->attach;
+		attr.link_create.kprobe_multi.cnt = 1;
+		attr.link_create.kprobe_multi.syms = (uintptr_t)&function;
+		return bpf(BPF_LINK_CREATE, &attr);
+	}
+	if (way->program == BPF_PROG_TYPE_KPROBE)
+		return attach_kprobe(function, program);
+	attr.raw_tracepoint.prog_fd = program;
+	return bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
 }
 
 static uint64_t count_in(int map)
@@ -185,18 +231,17 @@ static uint64_t count_in(int map)
 
 int main(int argc, char **argv)
 {
-	union bpf_attr attr = { 0 };
-	const struct way *way = argc == 3 ? way_of(argv[2]) : NULL;
+	const bool all = argc == 4 && !strcmp(argv[3], "all");
+	const struct way *way = argc == 3 || all ? way_of(argv[2]) : NULL;
 	int map, link;
 
 	if (!way) {
-		fprintf(stderr, "usage: fentry FUNCTION entry|exit|lsm\n");
+		fprintf(stderr, "usage: fentry FUNCTION entry|exit|lsm|kprobe|multi [all]\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	map = new_map();
-	attr.raw_tracepoint.prog_fd = load(argv[1], way, map);
-	link = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+	link = attach(argv[1], way, load(argv[1], way, map, all));
 	if (link < 0) {
 		printf("refused %d\n", errno);
 		return 0;

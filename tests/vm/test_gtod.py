@@ -13,4 +13,5 @@ def test_gtod(kernel, show):
     modules = harness.build_module("modules/gtod_peers.c")
     program = harness.compile_program("gtodbench", "-O2", "-static")
     fentry = harness.compile_program("fentry")
-    harness.guest("gtod", program, modules, fentry, kernel=kernel, icount=True, timeout=300, show=show)
+    perfring = harness.compile_program("perfring")
+    harness.guest("gtod", program, modules, fentry, perfring, kernel=kernel, icount=True, timeout=300, show=show)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """djprobe's table with today's peers: what a probe adds to gettimeofday, in instructions.
 
-usage: gtod.py PROGRAM MODULES FENTRY
+usage: gtod.py PROGRAM MODULES FENTRY PERFRING
 
 PROGRAM: tests/vm/gtodbench. MODULES: a directory with RELEASE/gtod.ko and RELEASE/gtod_peers.ko.
-FENTRY: tests/vm/fentry. The machine's clock counts instructions. The rows stand for the lists 4
-(handlers that do nothing) and 11 (with a record) of M. Hiramatsu: "Overhead Evaluation about
-Kprobes and Djprobe (Direct Jump Probe)", 2005.
+FENTRY: tests/vm/fentry. PERFRING: tests/vm/perfring. The machine's clock counts instructions. The
+rows stand for the lists 4 (handlers that do nothing) and 11 (with a record) of M. Hiramatsu:
+"Overhead Evaluation about Kprobes and Djprobe (Direct Jump Probe)", 2005.
 """
 
 import json
@@ -19,8 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lib import check, complaints, figure, main, run, same, status, wait_for
+from text_changes import append
 
-PROGRAM, FENTRY = sys.argv[1], sys.argv[3]
+PROGRAM, FENTRY, PERFRING = sys.argv[1], *sys.argv[3:]
+# Calls of PROGRAM.
+CALLS = 4000
 MODULES = Path(sys.argv[2]) / os.uname().release
 FUNCTION = "__x64_sys_gettimeofday"
 TRACING = Path("/sys/kernel/tracing")
@@ -100,12 +103,23 @@ def kprobes(offset):
         row("kretprobe", bench())
 
 
+def attached(name, *command):
+    """The row of a program that says when it is attached. What it prints at its end."""
+    process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    same(f"{name}: it is attached", process.stdout.readline().strip(), "attached")
+    row(name, bench())
+    found = [int(word) for word in process.communicate("\n", timeout=60)[0].split()]
+    check(f"{name}: it has seen each call", found[0] >= CALLS, found)
+    return found
+
+
 def bpf():
-    for way in ("entry", "exit"):
-        process = subprocess.Popen([FENTRY, FUNCTION, way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        same(f"BPF f{way}", process.stdout.readline().strip(), "attached")
-        row(f"BPF f{way}, which counts", bench())
-        process.communicate("\n", timeout=60)
+    ways = {"BPF fentry": "entry", "BPF fexit": "exit", "BPF kprobe": "kprobe"}
+    # CONFIG_FPROBE, which Debian's 6.1 is without.
+    if " register_fprobe\n" in Path("/proc/kallsyms").read_text():
+        ways["BPF kprobe.multi"] = "multi"
+    for name, way in ways.items():
+        attached(f"{name}, which counts", FENTRY, FUNCTION, way, "all")
 
 
 def places(offset):
@@ -137,15 +151,22 @@ def events(offset):
     """The kernel's own records, into ftrace's ring."""
     (TRACING / "kprobe_events").write_text(
         f"p:gtod/at {FUNCTION}+{offset:#x} di=%di si=%si dx=%dx cx=%cx r8=%r8 r9=%r9 sp=%sp\n")
-    wanted = {"ftrace event, a tracepoint of system calls": "syscalls/sys_enter_gettimeofday",
-              "ftrace event, a kprobe with seven values": "gtod/at"}
+    wanted = {"a tracepoint of system calls": "syscalls/sys_enter_gettimeofday", "a kprobe with seven values": "gtod/at"}
+    # Since 6.5.
+    has_fprobes = "f[:" in (TRACING / "README").read_text()
+    if has_fprobes:
+        same("an fprobe event", append(TRACING / "dynamic_events", f"f:gtod/entry {FUNCTION}\n"), "")
+        wanted["an fprobe"] = "gtod/entry"
     for name, event in wanted.items():
         enable = TRACING / "events" / event / "enable"
         enable.write_text("1")
         time.sleep(2)
-        row(name, bench())
+        row(f"ftrace event, {name}", bench())
         enable.write_text("0")
-    (TRACING / "kprobe_events").write_text("")
+    for name, event in wanted.items():
+        found = attached(f"perf event, {name}", PERFRING, (TRACING / "events" / event / "id").read_text().strip())
+        figure(f"perf event, {name}: bytes", found[1])
+    (TRACING / "dynamic_events").write_text("")
 
 
 def program(*_):
