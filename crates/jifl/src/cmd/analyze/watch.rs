@@ -378,7 +378,7 @@ mod tests {
         other.texts[0].bytes[0x20] = 0xcc;
         assert_eq!(
             all(other.clone()),
-            "    1.500  g [vmlinux]  +0x1 breakpoint\n    1.500  h [vmlinux]  +0x0 breakpoint\n"
+            "    1.500  g [vmlinux]  +0x0 code 31 cc\n    1.500  h [vmlinux]  +0x0 breakpoint\n"
         );
         // The last byte of one function, and the first of the next; padding.
         let mut both = image(NOP, 8, &NAMES);

@@ -276,8 +276,9 @@ impl Code {
         let mut pieces = self.pieces.iter().zip(&self.bytes);
         pieces.any(|((_, piece), bytes)| {
             let end = bytes.iter().rposition(|byte| *byte != INT3);
-            // Of the padding the first byte may hide a branch, whose displacement is the next one.
-            let code = &bytes[..end.map_or(0, |last| last + 3).min(bytes.len())];
+            // The first byte behind may be none of the padding: a breakpoint at a last branch, whose
+            // displacement looks like one, too.
+            let code = &bytes[..end.map_or(0, |last| last + 2).min(bytes.len())];
             (0..code.len()).any(|at| {
                 let to = address.wrapping_sub(piece.start + at as u64);
                 may_branch(&bytes[at..], to)
@@ -452,11 +453,14 @@ pub mod tests {
         assert!(leads(&bytes, 0x1003));
         bytes[19] = 0xee;
         assert!(!leads(&bytes, 0x1003));
-        // What pads a function is no breakpoint: as a branch it would lead here.
+        // What pads a function is no breakpoint, but for its first byte: as a branch it would lead
+        // here.
         let mut padded = [0x90; 0x70].to_vec();
         padded[0x60..].fill(INT3);
         padded[0x5f] = 0xc3;
         let to = 0x1062_u64.wrapping_add_signed(i64::from(INT3 as i8));
+        assert!(leads(&padded, to));
+        let to = to + 1;
         assert!(!leads(&padded, to));
         padded[0x6f] = 0xc3;
         assert!(leads(&padded, to));
