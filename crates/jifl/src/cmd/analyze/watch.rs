@@ -151,7 +151,6 @@ impl Change {
         if matches!(form, Form::Json) {
             return serde_json::to_string(self).unwrap_or_default() + "\n";
         }
-        let of = |module: &str| format!("[{module}]");
         match self {
             Change::Function {
                 seconds,
@@ -167,7 +166,7 @@ impl Change {
                     true => "other ways lead through it".into(),
                     false => words.join(", "),
                 };
-                format!("{seconds:>9.3}  {function} {}  {words}\n", of(module))
+                format!("{seconds:>9.3}  {function} [{module}]  {words}\n")
             }
             Change::Elsewhere {
                 seconds,
@@ -178,22 +177,20 @@ impl Change {
                 seconds,
                 module,
                 functions,
-            } => {
-                let number = grouped(*functions as u64);
-                let module = of(module);
-                format!("{seconds:>9.3}  {module}  functions that came: {number}\n")
-            }
+            } => number(*seconds, module, "came", *functions),
             Change::Went {
                 seconds,
                 module,
                 functions,
-            } => {
-                let number = grouped(*functions as u64);
-                let module = of(module);
-                format!("{seconds:>9.3}  {module}  functions that went: {number}\n")
-            }
+            } => number(*seconds, module, "went", *functions),
         }
     }
+}
+
+/// The line of a module whose functions came or went.
+fn number(seconds: f64, module: &str, what: &str, functions: usize) -> String {
+    let functions = grouped(functions as u64);
+    format!("{seconds:>9.3}  [{module}]  functions that {what}: {functions}\n")
 }
 
 /// What was analysed again, as far as it is meant.
