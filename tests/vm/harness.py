@@ -213,14 +213,16 @@ def read_errors(file, start, written):
                 written.append(line)
 
 
-def guest(program, *arguments, show=None, trouble=False, **options):
+def guest(program, *arguments, show=None, trouble=False, alone=False, **options):
     """Runs guest/PROGRAM.py in a machine and asserts that all its checks passed.
 
     show, if given, is called with each figure that it printed. With trouble, the kernel
-    log is the program's own affair. Returns the Run.
+    log is the program's own affair. With alone, no shell waits for the program, which says its end
+    itself. Returns the Run.
     """
     words = ["/usr/bin/python3", "-B", f"tests/vm/guest/{program}.py", *arguments]
-    run = vm(shlex.join(str(word) for word in words), check=False, **options)
+    script = shlex.join(str(word) for word in words)
+    run = vm(f"JIFL_TEST_END={END_MARKER} exec {script}" if alone else script, check=False, **options)
     lines = run.stdout.splitlines()
     failed = [line for line in lines if line.startswith("FAILED ")]
     assert not failed, "\n".join([*failed, run.shown()])

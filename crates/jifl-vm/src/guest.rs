@@ -44,7 +44,6 @@ pub fn main() -> ! {
     };
     match serve(&mut port) {
         Ok(status) => {
-            rustix::fs::sync();
             let _ = frame::send(&mut port, Kind::Exit, &[status]);
         }
         Err(why) => {
@@ -112,7 +111,14 @@ fn serve(port: &mut File) -> Result<u8> {
     for module in &job.modules {
         insert(module)?;
     }
-    run(port, input, job)
+    let keeps = !job.writable.is_empty();
+    let status = run(port, input, job)?;
+    // All else goes with the machine. A machine that has been suspended has lost the host's files,
+    // and would wait for them.
+    if keeps {
+        rustix::fs::sync();
+    }
+    Ok(status)
 }
 
 fn receive_job(input: &mut impl Read) -> Result<Job> {

@@ -109,6 +109,8 @@ def main(function):
     for name in sorted(_sums):
         _say("sum", name, str(_sums[name]))
     _say("end", "of checks", "")
+    if "JIFL_TEST_END" in os.environ:
+        print(os.environ["JIFL_TEST_END"], file=sys.stderr, flush=True)
     sys.exit(1 if _failed else 0)
 
 

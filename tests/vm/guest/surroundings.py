@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Changes around instrumented tasks: processors, cgroups, the freezer, namespaces, suspending.
+"""Changes around instrumented tasks: processors, cgroups, the freezer, namespaces.
 
 usage: surroundings.py CALLS
 """
@@ -112,35 +112,16 @@ def namespaces(calls):
     same("calls in namespaces", (target["calls"], target["missed"]), (N, 0))
 
 
-def suspends(name, targets):
-    """All tasks are frozen, as for suspending, and thawed."""
-    states = Path("/sys/power/state").read_text()
-    if not states.strip():
-        check("Debian's kernels can suspend", SLOWNESS > 1)
-        figure("suspending", "left out: this kernel is built without it")
-        return
-    check("the kernel can suspend for a test", Path("/sys/power/pm_test").exists())
-    native = run(*PROGRAM).stdout
-    owner = session("insn", *targets, "-f", "json")
-    with Load():
-        # Not its devices: the machine's root, on 9p, does not come back, whoever suspends.
-        Path("/sys/power/pm_test").write_text("freezer")
-        Path("/sys/power/state").write_text("mem" if "mem" in states else "freeze")
-        same(f"{name}: results after suspending", run(*PROGRAM).stdout, native)
-    interrupt(owner)
-    same(f"{name}: the session ends", owner.returncode, 0)
-
-
 def program(calls):
     run("mount", "-t", "cgroup2", "none", CGROUPS)
     mark = log_mark()
     for name, targets in (("calls", CALLS), ("functions", FUNCTIONS)):
         processors(name, targets)
         freezer(name, targets)
-        suspends(name, targets)
     cgroup_moves(calls)
     namespaces(calls)
     same("the module has nothing to say", complaints(kernel_log(mark)), [])
 
 
-main(program)
+if __name__ == "__main__":
+    main(program)
