@@ -27,6 +27,7 @@
 	X(filter_ignored, "every task passes the filters") \
 	X(capability_skipped, "anyone may open the device") \
 	X(switch_not_saved, "counts stay behind when a task leaves its CPU") \
+	X(saved_uncounted, "half of the tasks come back without the counts that were saved") \
 	X(lane_shared, "sessions on the same system call count into the same cells") \
 	X(cells_not_locked, "processors add to counters of blocks at the same time") \
 	X(ways_freed_early, "ways of several sessions are freed while tasks may stand on them") \

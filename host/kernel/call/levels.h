@@ -3,7 +3,9 @@
 #ifndef JIFL_HOST_LEVELS_H
 #define JIFL_HOST_LEVELS_H
 
+#include <linux/percpu.h>
 #include <linux/types.h>
+#include "../store/percpu.h"
 #include "../../../include/uapi/jifl.h"
 
 /* Does a call at this level interrupt the calls that the lanes are of? Preemption is off. */
@@ -20,6 +22,12 @@ void jifl_levels_leave(enum jifl_level level);
  * queue is locked.
  */
 void jifl_levels_check(void);
+/* Is there something for jifl_levels_check? */
+static inline bool jifl_levels_is_raised(void)
+{
+	return this_cpu_read(jifl_cpu.level);
+}
+
 /* The calls that run in a lane of a CPU, one at each level: how many. Any CPU; they may change. */
 u32 jifl_levels_calls(int cpu, unsigned int lane, u64 calls[JIFL_NR_LEVELS]);
 

@@ -9,12 +9,10 @@
  *
  * Context: the hook runs with a run queue locked, so it allocates nothing.
  */
-#include <linux/hash.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <linux/vmalloc.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -26,6 +24,7 @@
 #include "count.h"
 #include "levels.h"
 #include "returns.h"
+#include "saved.h"
 #include "switch.h"
 #include "tool.h"
 #include "whose.h"
@@ -36,39 +35,6 @@ static bool jifl_switch_draining;
 static enum jifl_miss jifl_switch_drain;
 static const struct jifl_session *jifl_switch_ended;
 
-/*
- * A hash table with open addressing: a task's record is in one of the JIFL_SAVED_WINDOW places from
- * its hash on. Only the CPU that switches a task away writes its record. Only the CPU that switches
- * the task in again removes it. The scheduler orders the two, so a search needs no lock, and to
- * take a place needs one cmpxchg.
- */
-#define JIFL_SAVED_BITS		14
-#define JIFL_SAVED_WINDOW	16
-#define JIFL_SAVED_PLACES	((1u << JIFL_SAVED_BITS) + JIFL_SAVED_WINDOW)
-
-struct jifl_saved {
-	struct jifl_lane lanes[JIFL_LANES];
-};
-
-/* Apart from the values, so that a search reads two cache lines. */
-static struct task_struct **jifl_saved_task;
-static struct jifl_saved *jifl_saved_value;
-
-static bool jifl_saved_try(struct task_struct *t, const struct jifl_saved *v)
-{
-	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
-	u32 end = at + JIFL_SAVED_WINDOW;
-
-	for (; at < end; at++) {
-		if (READ_ONCE(jifl_saved_task[at]) ||
-		    cmpxchg(&jifl_saved_task[at], NULL, t))
-			continue;
-		jifl_saved_value[at] = *v;
-		return true;
-	}
-	return false;
-}
-
 static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
 {
 	unsigned int lane;
@@ -77,25 +43,6 @@ static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
 		return;
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		jifl_count_miss_call(v->lanes[lane].call, JIFL_MISS_ROOM);
-}
-
-/* All lanes are 0 when the task has no record. */
-static struct jifl_saved jifl_saved_take(struct task_struct *t)
-{
-	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
-	u32 end = at + JIFL_SAVED_WINDOW;
-
-	for (; at < end; at++) {
-		struct jifl_saved v;
-
-		if (READ_ONCE(jifl_saved_task[at]) != t)
-			continue;
-		v = jifl_saved_value[at];
-		/* Pairs with the next owner's cmpxchg: it writes only after this read. */
-		smp_store_release(&jifl_saved_task[at], NULL);
-		return v;
-	}
-	return (struct jifl_saved){};
 }
 
 /* The task dies: the counts of its calls are final. */
@@ -117,17 +64,27 @@ static void jifl_switch_die(const struct jifl_saved *v)
 	}
 }
 
-static bool jifl_saved_is_empty(const struct jifl_saved *v)
+static noinline void jifl_switch_calls(struct jifl_saved *now, bool dies, struct task_struct *prev,
+				       struct task_struct *next)
 {
-	u64 any = 0;
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		any |= v->lanes[lane].call;
-	return !any;
+	jifl_levels_check();
+	if (!jifl_saved_is_empty(now)) {
+		if (dies)
+			jifl_switch_die(now);
+		else
+			jifl_saved_put(prev, now);
+		*now = (struct jifl_saved){};
+	}
+	/* Kernel threads make no system calls. */
+	if (!(next->flags & PF_KTHREAD) || READ_ONCE(jifl_switch_of_threads))
+		jifl_saved_take(next, now);
+	jifl_switch_mark_resumed(now->lanes, next);
 }
 
-/* sched_switch: a run queue is locked, interrupts are off. */
+/*
+ * sched_switch: a run queue is locked, interrupts are off. Most switches are from a task that is in
+ * no call to another one.
+ */
 static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev,
 			      struct task_struct *next, unsigned int prev_state)
 {
@@ -135,19 +92,9 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 
 	if (JIFL_HOST_PLANTED(switch_not_saved))
 		return;
-	jifl_levels_check();
-	if (!jifl_saved_is_empty(now)) {
-		if (preempt || !(prev_state & TASK_DEAD))
-			jifl_saved_put(prev, now);
-		else
-			jifl_switch_die(now);
-	}
-	/* Kernel threads make no system calls. */
-	if (next->flags & PF_KTHREAD && !READ_ONCE(jifl_switch_of_threads))
-		*now = (struct jifl_saved){};
-	else
-		*now = jifl_saved_take(next);
-	jifl_switch_mark_resumed(now->lanes, next);
+	if (unlikely(jifl_levels_is_raised()) || !jifl_saved_is_empty(now) ||
+	    jifl_saved_may_have(next) || READ_ONCE(jifl_switch_marking))
+		jifl_switch_calls(now, !preempt && prev_state & TASK_DEAD, prev, next);
 }
 
 /* Without a lock, call may be of an earlier session in this slot, so its index is checked. */
@@ -263,9 +210,10 @@ void jifl_switch_drain_end(void)
  */
 static void jifl_switch_cut(struct task_struct *task)
 {
-	struct jifl_saved v = jifl_saved_take(task);
+	struct jifl_saved v = {};
 	unsigned int lane;
 
+	jifl_saved_take(task, &v);
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		const u64 call = v.lanes[lane].call;
 
@@ -276,42 +224,33 @@ static void jifl_switch_cut(struct task_struct *task)
 	}
 }
 
-static struct jifl_lane *jifl_switch_find(struct task_struct *task, unsigned int lane)
-{
-	u32 at = hash_ptr(task, JIFL_SAVED_BITS);
-	u32 end = at + JIFL_SAVED_WINDOW;
-
-	while (at < end && READ_ONCE(jifl_saved_task[at]) != task)
-		at++;
-	return at < end ? &jifl_saved_value[at].lanes[lane] : NULL;
-}
-
 bool jifl_switch_has(struct task_struct *task, unsigned int lane)
 {
-	const struct jifl_lane *saved = jifl_switch_find(task, lane);
+	const struct jifl_saved *saved = jifl_saved_find(task);
 
-	return saved && saved->call;
+	return saved && saved->lanes[lane].call;
 }
 
 bool jifl_switch_give(struct task_struct *task, unsigned int lane, u64 call)
 {
-	struct jifl_lane *saved = jifl_switch_find(task, lane);
+	struct jifl_saved *saved = jifl_saved_find(task);
 	struct jifl_saved v = {};
 
 	if (!saved) {
 		v.lanes[lane].call = call;
 		return jifl_saved_try(task, &v);
 	}
-	if (saved->call)
+	if (saved->lanes[lane].call)
 		return false;
-	*saved = (struct jifl_lane){ .call = call };
+	saved->lanes[lane] = (struct jifl_lane){ .call = call };
 	return true;
 }
 
 void jifl_switch_take(struct task_struct *task, unsigned int lane)
 {
-	struct jifl_saved v = jifl_saved_take(task);
+	struct jifl_saved v = {};
 
+	jifl_saved_take(task, &v);
 	v.lanes[lane] = (struct jifl_lane){};
 	if (!jifl_saved_is_empty(&v))
 		jifl_saved_try(task, &v);
@@ -334,7 +273,7 @@ static void jifl_switch_sweep_place(u32 at, const struct jifl_session *s)
 		saved->lanes[lane].call = 0;
 	}
 	if (jifl_saved_is_empty(saved))
-		jifl_saved_task[at] = NULL;
+		jifl_saved_free(at, task);
 }
 
 /*
@@ -403,15 +342,10 @@ int jifl_switch_init(void)
 		return -EOPNOTSUPP;
 	}
 	jifl_run_events = &jifl_switch_events;
-	jifl_saved_task = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_task)));
-	jifl_saved_value = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_value)));
-	return jifl_saved_task && jifl_saved_value ? 0 : -ENOMEM;
+	return jifl_saved_init();
 }
 
 void jifl_switch_exit(void)
 {
-	vfree(jifl_saved_value);
-	vfree(jifl_saved_task);
-	jifl_saved_value = NULL;
-	jifl_saved_task = NULL;
+	jifl_saved_exit();
 }

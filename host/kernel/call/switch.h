@@ -16,6 +16,7 @@ int jifl_switch_hook(void);
 void jifl_switch_unhook(void);
 /* wanted: a session records, so a switch of tasks must leave a record of the next thread. */
 void jifl_switch_marks(bool wanted);
+extern bool jifl_switch_marking;	/* whether that is so */
 /*
  * switch_mark.c: records which thread the CPU's next records are of, if a session records a call of
  * it in these lanes, its own. At a switch to that thread.

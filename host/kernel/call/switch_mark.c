@@ -18,7 +18,7 @@
 #include "whose.h"
 
 /* Both are written under jifl_session_mutex, the second also where a call is given up. */
-static bool jifl_switch_marking;
+bool jifl_switch_marking;
 /* Have recorded calls been given up, of which code may still run in the cache? */
 static bool jifl_switch_unmarked;
 

@@ -12,7 +12,8 @@
 
 /*
  * Sessions that may have the same target at a time; each then has a lane. Each lane costs every
- * switch of tasks two words, and each set of sessions on one target is a context of the engine.
+ * switch of tasks a word to read, and each set of sessions on one target is a context of the
+ * engine.
  */
 #define JIFL_LANES	4
 
