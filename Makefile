@@ -7,7 +7,7 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm test-newest fuzz planted bench \
-	bench-native bench-layout test-page \
+	bench-native bench-layout bench-gtod test-page \
 	man install deb tarball test-packages demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
 
 MINUTES ?= 60
@@ -30,6 +30,7 @@ help:
 	@echo "race-kernel  builds one with KCSAN"
 	@echo "bench  what it costs, with charts, into build/bench"
 	@echo "bench-layout  what jifl optimize does to loads; LOADS=names KERNEL=6.12"
+	@echo "bench-gtod  what probes and records add to a system call, beside other tools and LTTng"
 	@echo "bench-native  what the engine costs in user space, beside Frida and Valgrind"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "install  the command, its manual pages and completions, below PREFIX; man: the pages, into build/man"
@@ -163,6 +164,11 @@ bench: setup
 	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --json build/bench/results.json --svg build/bench $(BENCH)
 	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --set micro --clock front-end \
 		--json build/bench/front-end.json --svg build/bench
+
+# What a handler or a record adds to a system call, on both kernels, with LTTng beside it.
+bench-gtod: setup all
+	@scripts/lttng-setup
+	@for kernel in 6.1 6.12; do JIFL_TEST_KERNELS=$$kernel tests/vm/run -k gtod || exit; done
 
 # No virtual machine: the in-process host.
 bench-native: setup cli
