@@ -164,7 +164,7 @@ static u16 changed_by_hit(const struct emit_unit *u, const struct ir_insert *ins
 	w.len = 0;
 	if (changes == 0xffff || !emit_hit_values(&w, ins->hit, &none, regs, values))
 		return 0xffff;
-	return changes | values->code.changes | 1u << values->ring | 1u << values->place;
+	return changes | values->code.changes;
 }
 
 /* The host's function does it all, where all is as the kernel left it. */
@@ -247,7 +247,9 @@ void emit_guarded_hit(struct emit_unit *u, const struct ir_insert *ins, u8 flags
 {
 	static struct terms_code condition;	/* under the engine lock, like all scratch */
 	static struct hit_values values;
-	struct emit_body body = { .flags = true, .calls = true, .reads = ir_insert_reads(ins) };
+	/* Without a condition each way has the popf of what is pushed here. */
+	struct emit_body body = { .flags = ins->terms, .calls = true,
+				  .reads = ir_insert_reads(ins) };
 	struct x86_writer *w = &u->hot;
 	u32 from = x86_here(w), done[3], ndone = 0, full;
 	struct emit_saved saved;
@@ -261,9 +263,9 @@ void emit_guarded_hit(struct emit_unit *u, const struct ir_insert *ins, u8 flags
 	if (ins->hit->values.calls)
 		body.changes |= regs & 1u << IR_R10;
 	emit_save(w, u->config, &body, flags, regs, &saved);
+	x86_pushf(w);
 	if (ins->hit->values.calls && (flags & IR_DF))
 		x86_cld(w);
-	x86_pushf(w);
 	map_walked(u, from, 0);
 	depth = saved.pushed + !JIFL_PLANTED(hit_depth_flat);
 	from = x86_here(w);
@@ -302,5 +304,7 @@ bool emit_hit_has_code(const struct ir_hit *hit, const struct ir_terms *conditio
 
 	if (condition && !emit_terms_have_code(condition))
 		return false;
-	return emit_hit_values(&w, hit, &none, 0xffff, &values) && !w.full;
+	/* The ring may be far: where it is is not known yet. */
+	return emit_hit_values(&w, hit, &none, 0xffff, &values) && !w.full &&
+	       (values.ring != IR_REG_NONE || emit_numbers_scratch() != IR_REG_NONE);
 }

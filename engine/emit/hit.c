@@ -5,26 +5,28 @@
  *	pushf
  *	cli
  *	values, each in a register
- *	mov	$ring, %r11
- *	mov	%gs:head(%r11), %r10
- *	cmp	%gs:limit(%r11), %r10
+ *	mov	%gs:head, %r10
+ *	cmp	%gs:limit, %r10
  *	ja	there is no room
  *	and	$mask, %r10d
- *	add	%gs:data(%r11), %r10
+ *	add	%gs:data, %r10
  *	mov	value, at(%r10)			each value
  *	rdtsc					and so on: each word
  *	mov	%eax, at(%r10)
  *	mov	%edx, at+4(%r10)
- *	mov	$size | place << 32, %rax
- *	mov	%rax, (%r10)
+ *	movq	$imm, (%r10)			the size and the place, as the host says
  *	addq	$1, %gs:counter
- *	addq	$size, %gs:head(%r11)
+ *	addq	$size, %gs:head
  *	popf
+ *
+ * Where no 32-bit offset reaches the ring, its offset is in r11: movabs $ring, %r11, and then
+ * %gs:head(%r11) and so on. The counter is reached from there, if that is near enough.
  *
  * Why a ring has one writer at a time, and no record is torn:
  *
  * 1. Interrupts are off from before head is read until it is written. So the thread stays on its
- *    processor, and no other thread and no interrupt runs there.
+ *    processor, and no other thread and no interrupt runs there. By gs all words of the ring are
+ *    that processor's, whether an offset is in the instruction or in r11.
  * 2. An NMI may come. No copy runs in it, and what natively runs there writes to no such ring.
  * 3. Between reading head and writing it the code reads memory that is the kernel's own and there:
  *    it does not fault. Values are computed before, where interrupts are off already: a record and
@@ -86,16 +88,22 @@ static bool leave(struct x86_writer *w, const struct ir_hit *hit, struct hit_val
 	return true;
 }
 
+/* Do instructions reach the ring, at whatever distance from gs? */
+static bool is_near(const struct ir_hit *hit)
+{
+	return !hit->line && jifl_fits_s32((s64)hit->ring) &&
+	       jifl_fits_s32((s64)(hit->ring + sizeof(struct ir_hit_ring)));
+}
+
 bool emit_hit_values(struct x86_writer *w, const struct ir_hit *hit, const struct emit_saved *saved,
 		     u16 regs, struct hit_values *values)
 {
-	u8 scratch[2];
-
-	if (!emit_numbers(w, &hit->values, saved, regs, &values->code, hit->nvalues, values->value,
-			  scratch))
+	if (!emit_numbers(w, &hit->values, saved, regs, &values->code, hit->nvalues, values->value))
 		return false;
-	values->ring = scratch[0];
-	values->place = scratch[1];
+	values->place = emit_numbers_scratch();
+	values->ring = is_near(hit) ? IR_REG_NONE : emit_numbers_scratch();
+	if (values->place == IR_REG_NONE || (!is_near(hit) && values->ring == IR_REG_NONE))
+		return false;
 	values->code.changes |= 1u << IR_RAX | 1u << IR_RDX;
 	return !hit->line || (leave(w, hit, values, IR_RAX) && leave(w, hit, values, IR_RDX));
 }
@@ -145,6 +153,30 @@ void emit_hit_begin(struct x86_writer *w, const struct emit_config *config)
 		x86_cli(w);
 }
 
+static void op_ring(struct x86_writer *w, u8 code, u8 reg, const struct ir_hit *hit, u8 ring,
+		    s64 field)
+{
+	op(w, code, 8, PREFIX_GS, number_in_reg(reg),
+	   at(ring, ring == IR_REG_NONE ? (s64)hit->ring + field : field));
+}
+
+/* Adds to a word of the processor's, by the ring's offset in a register if there is one. */
+static void add_to_cell(struct x86_writer *w, s64 cell, const struct ir_hit *hit, u8 ring, s32 n)
+{
+	op(w, IR_OP_ADD, 8, PREFIX_GS,
+	   at(ring, ring == IR_REG_NONE ? cell : cell - (s64)hit->ring), number_constant(n));
+}
+
+static void count(struct x86_writer *w, const struct ir_insert *ins, u8 ring)
+{
+	const s64 apart = (s64)(ins->counter - ins->hit->ring);
+
+	if (ring != IR_REG_NONE && !emit_count_is_near(ins) && jifl_fits_s32(apart))
+		add_to_cell(w, (s64)ins->counter, ins->hit, ring, 1);
+	else
+		emit_count_by(w, ins, IR_RAX);
+}
+
 u32 emit_hit_append(struct x86_writer *w, const struct ir_insert *ins,
 		    const struct hit_values *values)
 {
@@ -152,22 +184,19 @@ u32 emit_hit_append(struct x86_writer *w, const struct ir_insert *ins,
 	const struct ir_hit *hit = ins->hit;
 	u32 full, i;
 
-	x86_mov_imm(w, ring, hit->ring);
-	op(w, IR_OP_MOV, 8, PREFIX_GS, number_in_reg(place),
-	   at(ring, __builtin_offsetof(struct ir_hit_ring, head)));
-	op(w, IR_OP_CMP, 8, PREFIX_GS, number_in_reg(place),
-	   at(ring, __builtin_offsetof(struct ir_hit_ring, limit)));
+	if (ring != IR_REG_NONE)
+		x86_mov_imm(w, ring, hit->ring);
+	op_ring(w, IR_OP_MOV, place, hit, ring, __builtin_offsetof(struct ir_hit_ring, head));
+	op_ring(w, IR_OP_CMP, place, hit, ring, __builtin_offsetof(struct ir_hit_ring, limit));
 	full = x86_jcc(w, JIFL_PLANTED(hit_without_room) ? CC_O : CC_A, 0);
 	op(w, IR_OP_AND, 4, 0, number_in_reg(place), number_constant((s32)hit->mask));
-	op(w, IR_OP_ADD, 8, PREFIX_GS, number_in_reg(place),
-	   at(ring, __builtin_offsetof(struct ir_hit_ring, data)));
+	op_ring(w, IR_OP_ADD, place, hit, ring, __builtin_offsetof(struct ir_hit_ring, data));
 	for (i = 0; i < hit->nvalues; i++)
 		op(w, IR_OP_MOV, 8, 0, at(place, hit->at + 8 * i), values->value[i]);
 	append_words(w, hit, place);
-	x86_mov_imm(w, IR_RAX, hit->size | (u64)(u32)ins->imm << 32);
-	store(w, 8, place, 0, IR_RAX);
-	emit_count_by(w, ins, IR_RAX);
-	op(w, IR_OP_ADD, 8, PREFIX_GS, at(ring, __builtin_offsetof(struct ir_hit_ring, head)),
-	   number_constant((s32)hit->size));
+	op(w, IR_OP_MOV, 8, 0, at(place, 0), number_constant(ins->imm));
+	count(w, ins, ring);
+	add_to_cell(w, (s64)(hit->ring + __builtin_offsetof(struct ir_hit_ring, head)), hit, ring,
+		    (s32)hit->size);
 	return full;
 }

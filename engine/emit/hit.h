@@ -13,7 +13,7 @@ _Static_assert(2 * TERMS_CODE + HIT_CODE <= IR_INSERT_LONG * EMIT_INSERT, "a HIT
 struct hit_values {
 	struct terms_code code;
 	struct ir_value value[IR_HIT_VALUES];
-	u8 ring, place;		/* registers that hold no value */
+	u8 place, ring;		/* registers that hold no value; ring: or IR_REG_NONE */
 };
 
 /*

@@ -231,17 +231,9 @@ u8 emit_numbers_scratch(void)
 	return reg;
 }
 
-/* Registers for other uses. */
-static bool find_scratch(u8 scratch[2])
-{
-	scratch[0] = emit_numbers_scratch();
-	scratch[1] = emit_numbers_scratch();
-	return scratch[0] != IR_REG_NONE && scratch[1] != IR_REG_NONE;
-}
-
 bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
 		  const struct emit_saved *saved, u16 regs, struct terms_code *code,
-		  u32 n, struct ir_value *values, u8 scratch[2])
+		  u32 n, struct ir_value *values)
 {
 	u32 i;
 
@@ -255,7 +247,7 @@ bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
 	number_leave_rax(&made, n);
 	for (i = 0; i < n; i++)
 		values[i] = number_operand(&made, &made.stack[i]);
-	return find_scratch(scratch);
+	return !made.refused;
 }
 
 bool emit_terms_have_code(const struct ir_terms *terms)

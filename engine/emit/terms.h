@@ -28,13 +28,15 @@ bool emit_terms(struct x86_writer *w, const struct ir_terms *terms, const struct
 		u16 regs, struct terms_code *code);
 /*
  * The same for ops that leave n numbers; there may be no ops. values: where they are, for an
- * instruction's operand; none is in rax, unless the kernel left it there. scratch: two registers
- * that hold none of them, and are not rax or rdx.
+ * instruction's operand; none is in rax, unless the kernel left it there.
  */
 bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
 		  const struct emit_saved *saved, u16 regs, struct terms_code *code,
-		  u32 n, struct ir_value *values, u8 scratch[2]);
-/* One more such register, right behind emit_numbers. IR_REG_NONE: there is none. */
+		  u32 n, struct ir_value *values);
+/*
+ * Right behind emit_numbers: a register that holds none of them, and is not rax or rdx. It counts
+ * as changed. IR_REG_NONE: there is none.
+ */
 u8 emit_numbers_scratch(void);
 /* Can the ops be compiled, wherever they stand? Under the engine lock. */
 bool emit_terms_have_code(const struct ir_terms *terms);

@@ -4,7 +4,10 @@
  * call with all registers, which computes the same from the ops. Some have no such call, so that
  * registers are dead there.
  */
+#define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <x86intrin.h>
 
 #include "inserts.h"
@@ -17,7 +20,17 @@ enum { VALUES_AT = 64, RING = 1 << 12, CLOCK_AT = 8, CELL_AT = 16, TASK_AT = 24,
 
 /* With room for a record beyond its end. The second: of inserts that nobody checks. */
 static u64 bytes[2][(RING + 512) / sizeof(u64)];
-static struct ir_hit_ring rings[2];
+/*
+ * In memory that is there twice, where 32 bits reach it, and at `apart` from there. An insert has
+ * one of the two addresses.
+ */
+static struct cells {
+	struct ir_hit_ring rings[2];
+	u64 counts[2];
+} *cells;
+static u64 apart;
+#define rings	(cells->rings)
+#define counts	(cells->counts)
 /* Likewise. */
 enum { LINES = 64, TID_AT = 40, CONTEXT_AT = 4 };
 static u64 lines[2][LINES][8];
@@ -26,7 +39,7 @@ static struct ir_line_cpu line_cpus[2];
 /* The second: by what lies between the two bytes of a context. */
 static struct ir_line line_of[2][2];
 static u64 stop_time, *stop = &stop_time;
-static u64 counts[2], counted, left_calls, left_known, unknown, unknown_known;
+static u64 counted, left_calls, left_known, unknown, unknown_known;
 static const u8 *task = terms_memory;
 static struct context seen;
 
@@ -40,12 +53,29 @@ struct inserted {
 	struct ir_hit hit;
 };
 
+static void make_cells(void)
+{
+	const int fd = memfd_create("cells", 0);
+	void *far;
+
+	REQUIRE(fd >= 0 && !ftruncate(fd, sizeof(*cells)));
+	cells = mmap(NULL, sizeof(*cells), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_32BIT, fd, 0);
+	far = mmap(NULL, sizeof(*cells), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REQUIRE(cells != MAP_FAILED && far != MAP_FAILED);
+	apart = (u64)(unsigned long)far - (u64)(unsigned long)cells;
+	REQUIRE(jifl_fits_s32((s64)(unsigned long)cells) &&
+		!jifl_fits_s32((s64)(unsigned long)far));
+	close(fd);
+}
+
 void hits_begin(void)
 {
 	u32 i, gap;
 
+	if (!cells)
+		make_cells();
 	memset(bytes, 0, sizeof(bytes));
-	memset(counts, 0, sizeof(counts));
+	memset(cells, 0, sizeof(*cells));
 	for (i = 0; i < 2; i++)
 		rings[i] = (struct ir_hit_ring){ .data = (u64)(unsigned long)bytes[i],
 						 .limit = i ? ~0ull : 0 };
@@ -108,7 +138,7 @@ static bool is_record(const struct inserted *in, const struct context *c, const 
 	u64 wanted, i;
 
 	copy(&wanted, terms_memory + 40, sizeof(wanted));
-	if (at[0] != (in->hit.size | (u64)(u32)in->seed << 32) || !at[CLOCK_AT / 8] ||
+	if (at[0] != (u64)(s64)(s32)in->seed || !at[CLOCK_AT / 8] ||
 	    at[TASK_AT / 8] != wanted)
 		return false;
 	/* By what was pushed, and by the red zone. */
@@ -259,6 +289,7 @@ static void make(struct inserted *in, u64 mixed, bool checked)
 					.mask = RING - 1, .at = VALUES_AT,
 					.task = (s32)(unsigned long)&task,
 					.nvalues = 1 + (mixed >> 42) % 4 };
+		hit->ring += mixed >> 36 & 1 ? apart : 0;
 		hit->size = VALUES_AT + hit->nvalues * sizeof(u64);
 		hit->nwords = JIFL_ARRAY_LEN(words);
 		memcpy(hit->words, words, sizeof(words));
@@ -281,7 +312,7 @@ void insert_hits(struct ir_block *b, void *arg)
 	u64 mixed;
 	u16 i;
 
-	if (!rings[0].data)
+	if (!cells)
 		hits_begin();
 	if (!all)
 		all = calloc(KEPT, sizeof(*all));
@@ -300,6 +331,7 @@ void insert_hits(struct ir_block *b, void *arg)
 		ins->hit = &in->hit;
 		ins->imm = (s32)in->seed;
 		ins->counter = (u64)(unsigned long)&counts[!checked];
+		ins->counter += mixed >> 37 & 1 ? apart : 0;
 		ins->fn = (u64)(unsigned long)(checked ? left : left_unchecked);
 		ins->args[0] = (u64)(unsigned long)in;
 		ins->args[1] = b->insns[i].addr.v;

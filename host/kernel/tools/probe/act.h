@@ -162,6 +162,8 @@ int jifl_hit_rings_read(struct jifl_hit_ring *inlined, struct jifl_hit_ring *rin
 bool jifl_hits_inline(void);
 /* Says where the ring is, and what else than values stands in a record of inserted code. */
 void jifl_hit_ring_describe(const struct jifl_hit_ring *ring, struct ir_hit *hit);
+/* The first word of a record of that place. */
+s32 jifl_hit_ring_word(const struct ir_hit *hit, u32 place);
 
 /* --- act_bpf.c -------------------------------------------------------------------------------- */
 

@@ -29,7 +29,8 @@
  *    unused until the next round, so step 4 counts right.
  *
  * Inserted code leaves to the reader what costs it instructions (jifl_hit_finish): the time is the
- * processor's time stamp counter (store/moment.h), the level is what it follows from.
+ * processor's time stamp counter (store/moment.h), the level is what it follows from, and the size
+ * and the place are one number, which an instruction can hold.
  */
 #include <linux/cpumask.h>
 #include <linux/log2.h>
@@ -178,6 +179,16 @@ void jifl_hit_ring_describe(const struct jifl_hit_ring *ring, struct ir_hit *hit
 	hit->words[i - 1].disp = (s32)(unsigned long)JIFL_PREEMPT_CELL;
 }
 
+enum { JIFL_HIT_SIZE_BITS = 8 };
+
+s32 jifl_hit_ring_word(const struct ir_hit *hit, u32 place)
+{
+	static_assert(sizeof(struct jifl_hit) + IR_HIT_VALUES * sizeof(u64) <
+		      1u << JIFL_HIT_SIZE_BITS);
+	static_assert(JIFL_SPLICES_MAX <= 1u << (31 - JIFL_HIT_SIZE_BITS));
+	return (s32)(hit->size | place << JIFL_HIT_SIZE_BITS);
+}
+
 /* --- reading ------------------------------------------------------------------------------- */
 
 /*
@@ -200,6 +211,8 @@ static enum jifl_level jifl_hit_level(unsigned int cpu, u32 count, u64 sp)
 static void jifl_hit_finish(struct jifl_hit *hit, unsigned int cpu,
 			    const struct jifl_moment *before, const struct jifl_moment *now)
 {
+	hit->place = hit->size >> JIFL_HIT_SIZE_BITS;
+	hit->size &= (1u << JIFL_HIT_SIZE_BITS) - 1;
 	hit->time = jifl_moment_at(before, now, hit->time);
 	hit->cpu = cpu;
 	hit->level = jifl_hit_level(cpu, hit->level, hit->unknown);
@@ -214,6 +227,7 @@ static void jifl_hit_finish(struct jifl_hit *hit, unsigned int cpu,
 	hit->comm[sizeof(hit->comm) - 1] = '\0';
 }
 
+/* Returns the record's bytes. */
 static int jifl_hit_copy(const struct jifl_hit_ring *r, const struct jifl_hit_ring_cpu *c,
 			 const struct jifl_moment *now, const struct jifl_hit_read *req,
 			 const struct jifl_hit *hit)
@@ -223,8 +237,10 @@ static int jifl_hit_copy(const struct jifl_hit_ring *r, const struct jifl_hit_ri
 
 	if (r->inlined)
 		jifl_hit_finish(&head, req->cpu, &c->before, now);
-	return copy_to_user(to, &head, sizeof(head)) ||
-	       copy_to_user(to + sizeof(head), hit + 1, hit->size - sizeof(head)) ? -EFAULT : 0;
+	if (copy_to_user(to, &head, sizeof(head)) ||
+	    copy_to_user(to + sizeof(head), hit + 1, head.size - sizeof(head)))
+		return -EFAULT;
+	return head.size;
 }
 
 /*
@@ -249,10 +265,10 @@ static int jifl_hit_ring_copy(struct jifl_hit_ring *r, struct jifl_hit_read *req
 	       !fatal_signal_pending(current)) {
 		hit = jifl_hit_ring_at(r, c, c->tail);
 		ret = jifl_hit_copy(r, c, &now, req, hit);
-		if (ret)
+		if (ret < 0)
 			break;
-		req->bytes += hit->size;
-		c->tail += hit->size;
+		req->bytes += ret;
+		c->tail += ret;
 		cond_resched();
 	}
 	/* Behind the copies: release. */
@@ -260,7 +276,7 @@ static int jifl_hit_ring_copy(struct jifl_hit_ring *r, struct jifl_hit_read *req
 	jifl_hit_ring_limit(r, c);
 	if (now.tsc && c->tail == head)
 		c->before = now;
-	return req->bytes ? 0 : ret;
+	return req->bytes ? 0 : min(ret, 0);
 }
 
 int jifl_hit_rings_read(struct jifl_hit_ring *inlined, struct jifl_hit_ring *r,

@@ -271,7 +271,7 @@ static void jifl_probe_insert_hit(struct ir_insert *ins, struct jifl_probe_place
 {
 	ins->kind = IR_INSERT_HIT;
 	ins->hit = &place->work->front->hit;
-	ins->imm = place - place->owner->places;
+	ins->imm = jifl_hit_ring_word(ins->hit, place - place->owner->places);
 	ins->counter = (unsigned long)place->counter;
 	ins->fn = (unsigned long)jifl_act_rest;
 	ins->args[0] = (unsigned long)place;
