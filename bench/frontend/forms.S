@@ -158,6 +158,145 @@ body_function_jump:
 	.p2align 6
 1:	ret
 
+/*
+ * What `jifl probe` inserts, in the function behind its door: as above, with a body of its own. gs
+ * is 0 here, so that what inserted code reads and writes by gs is at its address.
+ */
+	.macro behind_door name
+	chain	\name, handler_\name
+handler_\name:
+	call	stub_\name
+	ret
+	.p2align 6
+stub_\name:
+	checks
+	movq	table_\name(%rip), %rax
+	addq	(%rsp), %rax
+	movslq	(%rax), %rax
+	testq	%rax, %rax
+	jz	9f
+	movq	%rax, (%rsp)
+	xorl	%eax, %eax
+	ret
+9:	ud2
+	.p2align 6
+table_\name:
+	.quad	place_\name - (handler_\name + 5)
+place_\name:
+	.long	body_\name
+	.p2align 6
+body_\name:
+	jmp	1f
+	.p2align 6
+1:
+	.endm
+
+/* All registers as struct pt_regs has them, a call of a function that does nothing, and back. */
+	.macro with_all_registers address, handler
+	push	%rsp
+	pushq	(%rsp)
+	movq	$0x18, 8(%rsp)
+	pushf
+	push	$0x10
+	push	$\address
+	push	$-1
+	.irp	reg, rdi, rsi, rdx, rcx, rax, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15
+	push	%\reg
+	.endr
+	mov	%rsp, %rsi
+	movabs	$counter, %rdi
+	call	\handler
+	lea	0x30(%rsp), %rsp
+	.irp	reg, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi
+	pop	%\reg
+	.endr
+	lea	0x18(%rsp), %rsp
+	popf
+	lea	0x10(%rsp), %rsp
+	.endm
+
+/* A counter: 1, as the door alone. */
+	behind_door place_counter
+	addq	$1, %gs:counter
+	ret
+
+/* djprobe's form, the handler of a plugin: 1. */
+	behind_door place_registers
+	with_all_registers handler_place_registers, nothing
+	ret
+
+/*
+ * A record of 64 bytes, as engine/emit/hit.c makes it, with the three registers that it takes at
+ * the place that tests/vm/test_gtod.py measures: 1. User space may not switch interrupts off, so
+ * cli is not there, and popf gives back flags alone.
+ */
+	behind_door place_record
+	push	%rax
+	push	%rdx
+	push	%r11
+	pushf
+	mov	%gs:ring + 8, %r11
+	cmp	%gs:ring + 16, %r11
+	ja	9f
+	and	$0xfffff, %r11d
+	add	%gs:ring, %r11
+	mov	%rdi, 0x38(%r11)
+	rdtsc
+	mov	%eax, 0x8(%r11)
+	mov	%edx, 0xc(%r11)
+	mov	%gs:current, %rax
+	mov	0x980(%rax), %rdx
+	mov	%rdx, 0x18(%r11)
+	mov	0xba0(%rax), %rdx
+	mov	%rdx, 0x28(%r11)
+	mov	0xba8(%rax), %rdx
+	mov	%rdx, 0x30(%r11)
+	mov	%rsp, 0x20(%r11)
+	mov	%gs:current + 8, %edx
+	mov	%edx, 0x14(%r11)
+	movq	$0x40, (%r11)
+	addq	$1, %gs:counter
+	addq	$0x40, %gs:ring + 8
+	popf
+	pop	%r11
+	pop	%rdx
+	pop	%rax
+	jmp	1f
+9:	ud2
+1:	ret
+
+/*
+ * An optimised kprobe's form, without what the kernel's callback does: the place jumps to code
+ * that saves all registers, calls, and jumps back: 0.
+ */
+	chain	kprobe_jump, handler_kprobe_jump
+handler_kprobe_jump:
+	jmp	detour_kprobe_jump
+back_kprobe_jump:
+	ret
+	.p2align 6
+detour_kprobe_jump:
+	with_all_registers handler_kprobe_jump, nothing
+	jmp	back_kprobe_jump
+	.p2align 6
+nothing:
+	ret
+
+	.bss
+	.p2align 6
+counter:
+	.skip	64
+task:	.skip	4096
+	.globl	form_records
+form_records:
+	.skip	FORM_RECORDS
+	.data
+	.p2align 6
+ring:	.quad	form_records, 0, 0x7fffffffffffffff
+current:
+	.quad	task, 0
+	.text
+
 /* A lookup ends in a return without a call: 7, its own and all above. */
 	chain	lookup_return, handler_lookup_return
 handler_lookup_return:

@@ -12,4 +12,7 @@
 #define MARK_WRITE 0x4a464504		/* the rounds since the last one go to a file */
 #define MARK_STOP 0x4a464505		/* the model stops, and forgets */
 
+/* Bytes of the ring of forms.S: 1 MiB, as a session's, and what a record may have beyond that. */
+#define FORM_RECORDS (0x100000 + 2048)
+
 #endif

@@ -15,6 +15,7 @@ ROUNDS = 4
 FORMS = {
     "plain": (0, 12), "call_dropped": (6, 14), "jump": (0, 14), "call_retargeted": (0, 13), "return_replaced": (1, 14),
     "function_door": (1, 15), "function_jump": (0, 15),
+    "place_counter": (1, 15), "place_registers": (1, 17), "place_record": (1, 16), "kprobe_jump": (0, 16),
     "lookup_return": (7, 13), "lookup_retpoline": (1, 14), "lookup_jump": (0, 13),
 }
 CLOCKS = ["returns-16", "returns-32", "icache", "itlb", "branches"]
