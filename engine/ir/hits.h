@@ -56,7 +56,7 @@ struct ir_line {
 	s32 context[2];		/* two bytes of the processor's, from gs on; the lower one first */
 };
 
-/* The insert's `imm`, of 64 bits, is the first word of a record: the host says what it means. */
+/* The insert's `imm` is the first word of a record, of 64 bits: the host says what it means. */
 struct ir_hit {
 	/*
 	 * NULL: a record. Else a line: `values` are its numbers, and of what follows it has `stop`,

@@ -227,7 +227,7 @@ struct ir_insert {
 	u8 buckets;		/* HIST: cells from `cell` on, 2 to IR_HIST_BUCKETS */
 	/* COUNT, RECORD: a C function begins or returns: r11 and flags are dead */
 	bool convention;
-	s32 imm;		/* HIT: the second word of the record */
+	s32 imm;		/* HIT: the first word of a record, sign-extended */
 	s32 rings;		/* RECORD: where they are, an absolute address */
 	struct ir_source value;	/* HIST */
 	struct ir_source when;	/* if not none: the insert runs only if this equals `equals` */

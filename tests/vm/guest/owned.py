@@ -143,14 +143,18 @@ def tools():
     data = json.loads(interrupt(owner)[0])
     same("hits of the probe", {row["place"]: row["hits"] for row in data["places"]}, dict.fromkeys(places, made))
     same("calls of the tracer", seen() - first, made)
-    end = run("jifl", "probe", "fn:contexts_wor*", "--for", "100ms")
-    check("a glob leaves the function out", end.returncode == 1 and end.stderr.count("\n") == 1 and
-          "fentry site is another tracer's" in end.stderr, end)
+    owner = probe("fn:contexts_wor*")
+    made = sum(sum(call(context).values()) for context in ("task", "timer"))
+    same("hits of a glob", [row["hits"] for row in json.loads(interrupt(owner)[0])["places"]], [made])
     give()
     take("contexts_tail")
     end = run("jifl", "count", "call", "fn:contexts_tail", "--for", "100ms")
     check("where no jump can stand it is refused", end.returncode == 1 and end.stderr.count("\n") == 1 and
           "nothing can stand behind it" in end.stderr, end)
+    # A breakpoint can.
+    owner = probe("fn:contexts_tai*")
+    made = sum(call("tail").values())
+    same("and a probe counts it", [row["hits"] for row in json.loads(interrupt(owner)[0])["places"]], [made])
     give()
     # Each int3 exception calls it before any handler: no int3 may come there, not even for a moment.
     take("__rcu_read_lock")
