@@ -374,11 +374,7 @@ static ssize_t contexts_write(struct file *file, const char __user *from, size_t
 	if (sscanf(line, "%31s %u", name, &n) != 2)
 		return -EINVAL;
 	mutex_lock(&one);
-	/*
-	 * What contexts_work finds in registers that nobody passes it. mutex_lock may have had
-	 * others scheduled, and then it would be theirs.
-	 */
-	asm volatile("mov $0x8888, %%r8d\n\tmov $0x9999, %%r9d" ::: "r8", "r9");
+	fill_registers();
 	ret = run(name, n);
 	mutex_unlock(&one);
 	return ret ?: size;
