@@ -17,7 +17,6 @@
 #include <linux/vmalloc.h>
 
 #include "../kernel.h"
-#include "../plant.h"
 #include "saved.h"
 
 struct task_struct **jifl_saved_task;
@@ -29,8 +28,7 @@ bool jifl_saved_try(struct task_struct *t, const struct jifl_saved *v)
 	const u32 hash = jifl_saved_hash(t);
 	u32 at;
 
-	if (!JIFL_HOST_PLANTED(saved_uncounted) || hash & 1)
-		atomic_inc(&jifl_saved_count[hash]);
+	atomic_inc(&jifl_saved_count[hash]);
 	for (at = hash; at < hash + JIFL_SAVED_WINDOW; at++) {
 		if (READ_ONCE(jifl_saved_task[at]) || cmpxchg(&jifl_saved_task[at], NULL, t))
 			continue;

@@ -6,6 +6,7 @@
 #include <linux/atomic.h>
 #include <linux/hash.h>
 #include <linux/types.h>
+#include "../plant.h"
 #include "../store/percpu.h"
 
 struct task_struct;
@@ -35,7 +36,10 @@ static inline u32 jifl_saved_hash(const struct task_struct *t)
 /* False: the task has no record. It does not run, or is about to be switched in here. */
 static inline bool jifl_saved_may_have(const struct task_struct *t)
 {
-	return atomic_read(&jifl_saved_count[jifl_saved_hash(t)]);
+	const u32 hash = jifl_saved_hash(t);
+
+	return atomic_read(&jifl_saved_count[hash]) &&
+	       (hash & 1 || !JIFL_HOST_PLANTED(saved_uncounted));
 }
 
 static inline bool jifl_saved_is_empty(const struct jifl_saved *v)

@@ -111,6 +111,12 @@ fn what_is_kept_stays_until_it_is_deleted() {
     let (status, ..) = daemon.ask("DELETE /v1/stat/1 HTTP/1.1", "");
     assert_eq!(status, 200);
     daemon.wait_for("the end", |daemon| daemon.sessions() == 0);
+    // The daemon forgets it behind that.
+    daemon.wait_for("the list without it", |daemon| {
+        let (_, _, list) = daemon.ask("GET /v1/sessions HTTP/1.1", "");
+        let list: Json = serde_json::from_str(&list).unwrap();
+        list["sessions"] == json!([])
+    });
     let (status, ..) = daemon.ask("DELETE /v1/stat/1 HTTP/1.1", "");
     assert_eq!(status, 404);
 }
