@@ -24,6 +24,7 @@ N = 300
 # Of the module jifl_contexts: calls, the first argument of the first, and calls of each work item.
 MODULE = f"{Path(module_file()).parent}/jifl_contexts.ko"
 FILE = Path("/proc/jifl_contexts")
+STROLLING = Path("/sys/module/jifl_contexts/parameters/strolling")
 WORKS, SEED, FIRE = 100, 0x1234567812345678, 10
 CALL, INSN = 1, 2
 
@@ -288,9 +289,11 @@ def put_off_before():
     """Of two calls that are going on when a session starts, the work item's is taken over."""
     for word, want in (("work:contexts_stroll", 1), ("fn:contexts_stroll", 2)):
         FILE.write_text("reset 10")
+        STROLLING.write_text("Y")
         process = background("sh", "-c", f"echo stroll {FIRE} > {FILE}")
         wait_for("both calls", lambda: sum("contexts_stroll" in stack for stack in stacks()) == 2)
         owner = session("insn", word, "-f", "json")
+        STROLLING.write_text("N")
         process.communicate()
         same(f"{word}: the calls end", process.returncode, 0)
         out, err = interrupt(owner)

@@ -34,6 +34,7 @@
 #include "guarded.h"
 #include "calls.h"
 #include "cut.h"
+#include "stroll.h"
 
 /* Calls for each time that a timer, a tasklet or an interrupt comes. */
 #define FIRE	10
@@ -141,25 +142,6 @@ static int run_work(struct context *context, unsigned int n)
 	schedule_work(&item);
 	wait_for_completion(&done);
 	flush_work(&item);
-	return 0;
-}
-
-/* Takes some seconds. */
-static KNOWN void contexts_stroll(struct work_struct *item)
-{
-	if (contexts_steps(SEED) != worked(SEED))
-		atomic_long_inc(&running->wrong);
-	atomic_long_inc(&running->calls[TASK]);
-}
-
-static DECLARE_WORK(stroll, contexts_stroll);
-
-/* As a work item and by the task itself, at the same time. */
-static int run_stroll(struct context *context, unsigned int n)
-{
-	schedule_work(&stroll);
-	contexts_stroll(&stroll);
-	flush_work(&stroll);
 	return 0;
 }
 
