@@ -510,12 +510,29 @@ class Load:
 # --- what it reaches --------------------------------------------------------------------------
 
 
+def that_are():
+    """Lines of /proc/kallsyms, without functions of modules' beginnings, which the kernel has freed.
+
+    If they could be traced, it still has their names: behind all modules, while the lines of a
+    module follow each other.
+    """
+    kept, seen, last = [], set(), None
+    for line in Path("/proc/kallsyms").read_text().splitlines():
+        module = line.partition("\t")[2]
+        if module != last and module in seen:
+            continue
+        last = module
+        seen.add(module)
+        kept.append(line)
+    return "\n".join(kept)
+
+
 class Names:
     """Functions of the kernel and of its modules whose name is theirs alone."""
 
     def __init__(self):
         # What BPF has compiled is no function of theirs, and the module does not instrument itself.
-        found = re.findall(r"^(\w+) [tTwW] (\S+)(?:\t\[(?!jifl|bpf|ftrace|kprobe|__builtin)\S+\])?$", Path("/proc/kallsyms").read_text(), re.M)
+        found = re.findall(r"^(\w+) [tTwW] (\S+)(?:\t\[(?!jifl|bpf|ftrace|kprobe|__builtin)\S+\])?$", that_are(), re.M)
         often = Counter(name for _, name in found)
         self.starts = sorted({int(address, 16) for address, _ in found})
         self.names = {int(address, 16): name for address, name in found if often[name] == 1}
