@@ -12,4 +12,5 @@ ROUNDS, SOAK_ROUNDS = 4, 1000
 def test_adopt(kernel, show):
     sleepers = harness.compile_program("sleepers", "-pthread")
     rounds = harness.rounds(kernel, ROUNDS, SOAK_ROUNDS)
-    harness.guest("adopt", sleepers, rounds, kernel=kernel, smp=2, append="preempt=full", timeout=1200 + 4 * rounds, show=show)
+    harness.guest("adopt", sleepers, rounds, kernel=kernel, smp=2, append="preempt=full log_buf_len=16M",
+                  timeout=1200 + 4 * rounds, show=show)
