@@ -318,13 +318,28 @@ impl Kernel<'_> {
         if address != function.address || self.functions.may_have_site(function) {
             return Ok(address);
         }
-        let code = self.code(function).ok_or_else(|| unreadable(function))?;
+        let code = self
+            .code(function)
+            .ok_or_else(|| self.unreadable(function))?;
         Ok(code.behind_endbr64(address))
+    }
+
+    /// Why `code` has none.
+    fn unreadable(&self, function: &Function) -> Failure {
+        let name = &function.name;
+        if self.symbols.end(function.address).is_none() {
+            return Failure::cannot(format!(
+                "where {name} ends is not known: no function of its module stands behind it"
+            ));
+        }
+        Failure::cannot(format!(
+            "the code of {name} cannot be read from /proc/kcore: be root"
+        ))
     }
 
     fn readable(&mut self, word: &Word, function: &Function) -> Result<Code, Failure> {
         self.code(function).ok_or_else(|| {
-            let failure = unreadable(function);
+            let failure = self.unreadable(function);
             Failure::cannot(format!("{}: {}", word.word, failure.message))
         })
     }
@@ -485,7 +500,9 @@ impl Kernel<'_> {
 
     /// What programs at these places, which are of one function, can name.
     fn spots(&mut self, function: &Function, splices: &[Splice]) -> Result<Vec<Spot>, Failure> {
-        let code = self.code(function).ok_or_else(|| unreadable(function))?;
+        let code = self
+            .code(function)
+            .ok_or_else(|| self.unreadable(function))?;
         let site = self.site(function, &code);
         let entry = match site.is_empty() {
             true => code.behind_endbr64(function.address),
@@ -557,13 +574,6 @@ impl Found {
             ..Found::one(function, places)
         }
     }
-}
-
-fn unreadable(function: &Function) -> Failure {
-    Failure::cannot(format!(
-        "the code of {} cannot be read from /proc/kcore: be root",
-        function.name
-    ))
 }
 
 /// May it be an instruction that the kernel changes itself, or that is a warning's?
