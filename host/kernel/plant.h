@@ -103,6 +103,7 @@
 	X(hooks_endless, "calls whose return has no hook enter the cache") \
 	X(level_kept, "calls whose return has no hook take the lanes of what they interrupt") \
 	X(names_not_refused, "functions that are refused by name are targets") \
+	X(module_names_ignored, "where many are asked about, names of modules' functions refuse nothing") \
 	X(nested_entered, "calls inside a call of the same session take its place") \
 	X(inside_alone, "calls inside others' calls leave those out") \
 	X(skips_untold, "what a door skips inside others' calls is not told to these") \

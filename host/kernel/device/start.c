@@ -114,14 +114,13 @@ static int jifl_start_notrace(struct jifl_session *s, struct jifl_start *req)
 	return ret;
 }
 
-static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
+static int jifl_start_listed(struct jifl_session *s, struct jifl_start *req)
 {
 	struct jifl_target_spec __user *list = u64_to_user_ptr(req->targets);
 	struct jifl_target_spec spec;
 	int ret = 0;
 	u32 i;
 
-	jifl_function_expect(s->ntargets);
 	for (i = 0; i < s->ntargets && !ret; i++) {
 		if (copy_from_user(&spec, &list[i], sizeof(spec)))
 			return -EFAULT;
@@ -133,7 +132,17 @@ static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
 			return -EFAULT;
 		cond_resched();
 	}
-	return ret ?: jifl_start_notrace(s, req);
+	return ret;
+}
+
+static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
+{
+	int ret;
+
+	jifl_function_expect(s->ntargets);
+	ret = jifl_start_listed(s, req) ?: jifl_start_notrace(s, req);
+	jifl_function_asked();
+	return ret;
 }
 
 /* Copies the conditions of the session's targets. */

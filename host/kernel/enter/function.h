@@ -28,8 +28,14 @@ bool jifl_function_leads(const struct jifl_target *t, u64 to);
  * context; sleeps.
  */
 enum jifl_refusal jifl_function_refusal(unsigned long begin);
-/* Refusals of n functions will be asked for. Process context; sleeps. */
+/*
+ * Refusals of n functions will be asked for, and have been. A module with many of them may be held
+ * between the two. Process context; both sleep.
+ */
 void jifl_function_expect(u32 n);
+void jifl_function_asked(void);
+/* Why functions of that name, of the kernel or a module, are refused, if they are. Any context. */
+enum jifl_refusal jifl_function_name_refusal(const char *name);
 /* What was kept for that goes. Nobody asks any more. */
 void jifl_function_refuse_exit(void);
 /* The same of a function about which jifl_notrace_may has said no. */

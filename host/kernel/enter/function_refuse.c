@@ -20,6 +20,7 @@
 #include "../text/blacklist.h"
 #include "../text/text.h"
 #include "function.h"
+#include "refuse_module.h"
 
 /* Patterns as jifl_function_name_is_among has them. The first line that fits decides. */
 static const struct {
@@ -113,7 +114,7 @@ bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u3
 	       jifl_function_name_is_among(name, patterns, n);
 }
 
-static enum jifl_refusal by_name(const char *name)
+enum jifl_refusal jifl_function_name_refusal(const char *name)
 {
 	u32 i;
 
@@ -156,7 +157,7 @@ static int add_by_address(const char *name, unsigned long addr)
 	made->last = addr;
 	if (alias || !jifl_text_is_core(addr))
 		return 0;
-	why = by_name(name);
+	why = jifl_function_name_refusal(name);
 	if (why == JIFL_REFUSED_NO)
 		return 0;
 	if (made->n == BY_ADDRESS_MAX)
@@ -169,7 +170,7 @@ static int add_by_address(const char *name, unsigned long addr)
 	return 0;
 }
 
-void jifl_function_expect(u32 n)
+static void make_by_address(u32 n)
 {
 	if (n < BY_ADDRESS_FROM || !jifl_imported(kallsyms_lookup_size_offset))
 		return;
@@ -187,6 +188,17 @@ void jifl_function_expect(u32 n)
 	mutex_unlock(&by_address_mutex);
 }
 
+void jifl_function_expect(u32 n)
+{
+	make_by_address(n);
+	jifl_refuse_in_modules_begin();
+}
+
+void jifl_function_asked(void)
+{
+	jifl_refuse_in_modules_end();
+}
+
 void jifl_function_refuse_exit(void)
 {
 	kvfree(by_address);
@@ -198,11 +210,15 @@ static enum jifl_refusal by_symbol(unsigned long begin)
 {
 	const struct by_address *b = smp_load_acquire(&by_address);
 	char name[KSYM_NAME_LEN];
+	enum jifl_refusal why;
 	u32 k;
 
+	if (!jifl_text_is_core(begin) && jifl_refuse_in_module(begin, &why))
+		return why;
 	if (!b || !jifl_text_is_core(begin))
-		return jifl_ksym_begins(begin, name, sizeof(name)) ? by_name(name) :
-								     JIFL_REFUSED_UNKNOWN;
+		return jifl_ksym_begins(begin, name, sizeof(name)) ?
+			       jifl_function_name_refusal(name) :
+			       JIFL_REFUSED_UNKNOWN;
 	if (jifl_ksym_start(begin) != begin)
 		return JIFL_REFUSED_UNKNOWN;
 	k = jifl_first(i, b->n, b->refused[i].begin < begin);

@@ -15,6 +15,8 @@ from kcore import kernel_memory
 from lib import Device, all_sites_patched, check, complaints, figure, main, same, status
 
 TRACER = Path("/sys/kernel/tracing/current_tracer")
+# Functions without a site of the tracer are entered by jumps.
+JUMPS = Path("/sys/module/jifl/parameters/jumps")
 SITES = TRACER.with_name("enabled_functions")
 COUNT, ROUNDS, MOST = 1, 2, 65_536
 
@@ -50,6 +52,17 @@ def timed(what):
     return time.monotonic_ns() - begun
 
 
+def of_the_tracer(targets, on, off):
+    """Start and stop in those of the tracer where no function is entered by a jump, and their number."""
+    JUMPS.write_text("0")
+    with Device() as device:
+        start = timed(lambda: device.start_of(COUNT, targets))
+        taken = device.refused.count(0)
+        stop = timed(device.stop)
+    JUMPS.write_text("1")
+    return round(start / on, 2), round(stop / off, 2), taken
+
+
 def attach():
     targets = functions()
     figure("functions asked for", len(targets))
@@ -67,6 +80,7 @@ def attach():
             figure("tracer on, off, ms of the clock", (round(on / 1e6), round(off / 1e6)))
             figure("session start, stop, ms of the clock", (round(start / 1e6), round(stop / 1e6)))
             figure("start and stop, in those of the tracer", (round(start / on, 2), round(stop / off, 2), taken))
+            figure("the same of functions that the tracer has", of_the_tracer(targets, on, off))
     same("the text is as before", text(), before[0])
     same("and so are the sites that are switched on", switched_on(), before[1])
     same("no session is left", status()["sessions"], [])

@@ -327,6 +327,11 @@ Count = namedtuple("Count", "orig executed taken target length insns branch")
 NO_BRANCH = 0xffffffff
 
 
+# Why functions are refused: of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
+REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),",
+                     Path(f"{os.environ['JIFL_ROOT']}/include/uapi/jifl_refusals.h").read_text())
+
+
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 

@@ -13,14 +13,13 @@ import re
 import struct
 from pathlib import Path
 
-from lib import (DD, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file,
+from lib import (DD, REASONS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file,
                  report, run, same, session, status, wait_for)
 
 ROOT = Path(os.environ["JIFL_ROOT"])
 MODULES = Path(module_file()).parent
 TRACING = Path("/sys/kernel/tracing")
 # Of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
-REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),", (ROOT / "include/uapi/jifl_refusals.h").read_text())
 REFUSE_C = (ROOT / "host/kernel/enter/function_refuse.c").read_text()
 NONE, CALL, INSN, BLOCK = 0, 1, 2, 3
 LEVELS = ("task", "softirq", "irq")     # as --context has them

@@ -22,13 +22,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contexts import CONTEXTS, FILE, LEVELS, MODULE, N
-from lib import (Device, background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main,
+from lib import (REASONS, Device, background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main,
                  report, run, same, session, settled, status, wait_for)
 
 REPLACE = 11    # the kind of session
-# Of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
-REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),",
-                     Path(f"{os.environ['JIFL_ROOT']}/include/uapi/jifl_refusals.h").read_text())
 WORK = "fn:contexts_work@jifl_contexts"
 REPLACED, STORM = Path("/proc/replaced"), Path("/proc/storm")
 CMDLINE = Path("/proc/cmdline")

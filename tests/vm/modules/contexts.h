@@ -169,6 +169,20 @@ static KNOWN u64 contexts_aside(u64 seed)
 	return contexts_work(0);
 }
 
+/* Its name is like those of functions that make doors, which are refused. */
+static KNOWN __used u64 ftrace_of_contexts(u64 seed)
+{
+	return contexts_work(seed);
+}
+
+/* Which of two names the kernel tells depends on their order. */
+static KNOWN __used u64 contexts_named(u64 seed)
+{
+	return contexts_work(seed);
+}
+
+static u64 ftrace_of_named(u64 seed) __attribute__((alias("contexts_named"), used));
+
 static KNOWN u64 contexts_sleep(u64 seed)
 {
 	usleep_range(200, 400);
