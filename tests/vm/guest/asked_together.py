@@ -10,29 +10,17 @@ what it says without that.
 from collections import Counter
 from pathlib import Path
 
-from lib import REASONS, Device, check, complaints, figure, main, module_file, run, same
+from lib import REASONS, Device, check, complaints, figure, known_functions, main, module_file, run, same
 
 COUNT = 1
 # Without jumps, which would be looked for in each request.
 JUMPS = Path("/sys/module/jifl/parameters/jumps")
 MODULE = f"{Path(module_file()).parent}/jifl_contexts.ko"
 # One of its functions has such a name.
-NAMED, MODULE_NAME = "ftrace_of_contexts", "[jifl_contexts]"
+NAMED, MODULE_NAME = "ftrace_of_contexts", "jifl_contexts"
 # Of so many of a module, one after the other, the module looks up the names one by one (refuse_module.c).
 ONE_BY_ONE = 17
 FEW_OF_KERNEL, FEW_OF_MODULE, MOST = 8_000, 12, 65_000
-
-
-def all_functions():
-    """(address, name, module or "") of all that are functions by kallsyms, each once, by module and address."""
-    found = {}
-    for line in Path("/proc/kallsyms").read_text().splitlines():
-        address, kind, name, *module = line.split()
-        # Padding before functions has names, too.
-        if kind in "tTwW" and not name.startswith("__pfx_"):
-            found.setdefault(int(address, 16), (module[0] if module else "", name))
-    same("all of them fit into a request", len(found) < MOST, True)
-    return sorted((module, address, name) for address, (module, name) in found.items())
 
 
 def used():
@@ -57,9 +45,10 @@ def refused(functions, good):
 def asked_together():
     same("a module that has a function with a refused name", run("insmod", MODULE).returncode, 0)
     JUMPS.write_text("0")
-    functions = all_functions()
-    functions += [(MODULE_NAME, address + 1, "") for module, address, _ in functions if module == MODULE_NAME]
-    functions.sort()
+    known = known_functions()
+    check("all of them fit into a request", len(known) < MOST, len(known))
+    functions = sorted([*((module, address, name) for address, (module, name) in known.items()),
+                        *((module, address + 1, "") for address, (module, _) in known.items() if module == MODULE_NAME)])
     users = used()
     good, = {address for module, address, name in functions if (module, name) == ("", "ksys_read")}
     # A few at a time first: what is read of the kernel's own names stays.
@@ -86,7 +75,7 @@ def asked_together():
     owners = Counter(module for module, _, _ in functions)
     check("modules have many functions", sum(number > ONE_BY_ONE for number in owners.values()) > 5, owners)
     same("each module has the references that it had", used(), users)
-    same("the module can go", run("rmmod", "jifl_contexts").returncode, 0)
+    same("the module can go", run("rmmod", MODULE_NAME).returncode, 0)
     same("the log", complaints(), [])
 
 

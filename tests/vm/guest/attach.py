@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from kcore import kernel_memory
-from lib import Device, all_sites_patched, check, complaints, figure, main, same, status
+from lib import Device, all_sites_patched, check, complaints, figure, known_functions, main, same, status
 
 TRACER = Path("/sys/kernel/tracing/current_tracer")
 # Functions without a site of the tracer are entered by jumps.
@@ -23,14 +23,8 @@ COUNT, ROUNDS, MOST = 1, 2, 65_536
 
 def functions():
     """All that are functions by kallsyms, each once; those that cannot be targets are left out by the module."""
-    found = {}
-    for line in Path("/proc/kallsyms").read_text().splitlines():
-        address, kind, name, *_ = line.split()
-        # Padding before functions has names, too.
-        if kind in "tTwW" and not name.startswith("__pfx_"):
-            found.setdefault(int(address, 16), name)
     return [Device.target(0, Device.FUNCTION, Device.ONLY, address, name.encode()[:63], Device.OPTIONAL)
-            for address, name in sorted(found.items())[:MOST]]
+            for address, (_, name) in sorted(known_functions().items())[:MOST]]
 
 
 def text():
@@ -80,7 +74,7 @@ def attach():
             figure("tracer on, off, ms of the clock", (round(on / 1e6), round(off / 1e6)))
             figure("session start, stop, ms of the clock", (round(start / 1e6), round(stop / 1e6)))
             figure("start and stop, in those of the tracer", (round(start / on, 2), round(stop / off, 2), taken))
-            figure("the same of functions that the tracer has", of_the_tracer(targets, on, off))
+        figure("the same of functions that the tracer has", of_the_tracer(targets, on, off))
     same("the text is as before", text(), before[0])
     same("and so are the sites that are switched on", switched_on(), before[1])
     same("no session is left", status()["sessions"], [])

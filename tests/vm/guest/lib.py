@@ -327,6 +327,17 @@ Count = namedtuple("Count", "orig executed taken target length insns branch")
 NO_BRANCH = 0xffffffff
 
 
+def known_functions():
+    """(module, name) of each that is a function by kallsyms, by its address; module: "" for the kernel itself."""
+    found = {}
+    for line in Path("/proc/kallsyms").read_text().splitlines():
+        address, kind, name, *module = line.split()
+        # Padding before functions has names, too.
+        if kind in "tTwW" and not name.startswith("__pfx_"):
+            found.setdefault(int(address, 16), (module[0].strip("[]") if module else "", name))
+    return found
+
+
 # Why functions are refused: of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
 REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),",
                      Path(f"{os.environ['JIFL_ROOT']}/include/uapi/jifl_refusals.h").read_text())

@@ -19,7 +19,6 @@ from lib import (DD, REASONS, Device, background, check, complaints, figure, int
 ROOT = Path(os.environ["JIFL_ROOT"])
 MODULES = Path(module_file()).parent
 TRACING = Path("/sys/kernel/tracing")
-# Of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
 REFUSE_C = (ROOT / "host/kernel/enter/function_refuse.c").read_text()
 NONE, CALL, INSN, BLOCK = 0, 1, 2, 3
 LEVELS = ("task", "softirq", "irq")     # as --context has them
