@@ -107,9 +107,13 @@
 	X(nested_entered, "calls inside a call of the same session take its place") \
 	X(inside_alone, "calls inside others' calls leave those out") \
 	X(skips_untold, "what a door skips inside others' calls is not told to these") \
+	X(apart_left_out, "a profile of functions alone has one call at a time") \
+	X(inner_followed, "calls inside a call of such a profile take its place") \
+	X(joined_unasked, "copies call functions whose condition does not hold") \
 	X(nested_untold, "calls of functions inside the cache are not seen") \
 	X(beginnings_shared, "calls by jumps in place come to the block that counts calls of copies") \
 	X(loops_counted, "functions are entered by jumps to which their own loops lead") \
+	X(gates_returned_to, "who sleeps keeps the address of a gate whose jump goes") \
 	X(gates_unarmed, "breakpoints at instructions that a jump has replaced are not written") \
 	X(tracers_skipped, "copies enter pieces past the call of another tracer") \
 	X(entered_twice, "a function is entered at its site and behind it") \

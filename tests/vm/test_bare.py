@@ -13,4 +13,4 @@ def test_bare(kernel, show):
 
 @pytest.mark.parametrize("kernel", harness.turn(4))
 def test_owned(kernel, show):
-    harness.guest("owned", harness.compile_program("fentry"), kernel=kernel, smp=2, show=show)
+    harness.guest("owned", harness.compile_program("fentry"), kernel=kernel, smp=2, timeout=1200, show=show)

@@ -422,8 +422,8 @@ void jifl_notrace_closed(struct jifl_target **targets, struct jifl_jump **jumps,
 {
 	u32 i;
 
-	if (c->jumps)
-		jifl_jumps_free(jumps, c->jumps);
+	if (c->targets)
+		jifl_jumps_free(jumps, c->jumps, c->targets);
 	for (i = 0; i < c->targets; i++)
 		give_door(targets[i]);
 	jifl_function_close_doors();

@@ -27,6 +27,7 @@
 #include "../run/codemem.h"
 #include "../run/events.h"
 #include "evict.h"
+#include "gate_returns.h"
 #include "walk.h"
 
 #define RETRY_MS	5
@@ -70,8 +71,8 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 		return;
 	switch (jifl_engine_where(*word, &orig)) {
 	case JIFL_WHERE_EXACT:
-		*word = jifl_engine_is_start(*word) ? native_of_start(*word, orig) :
-						      jifl_jump_native(orig.v);
+		*word = jifl_gate_text(jifl_engine_is_start(*word) ? native_of_start(*word, orig) :
+								     jifl_jump_native(orig.v));
 		scan->found = true;
 		break;
 	case JIFL_WHERE_INSIDE:
@@ -169,6 +170,7 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 		cut_stack(task, words, scan);
 	if (!JIFL_HOST_PLANTED(records_not_visited))
 		jifl_compat_visit_return_records(task, cut_word, scan);
+	jifl_gate_returns_end(task, words);
 	jifl_compat_hide_returns(task, words.begin, words.end);
 
 	/*

@@ -143,6 +143,24 @@ unsigned long jifl_gate_original(unsigned long addr, bool is_return)
 	return j->begin + j->from[i];
 }
 
+unsigned long jifl_gate_text(unsigned long addr)
+{
+	const struct jifl_jump *j = jifl_gate_at(addr);
+	u32 i;
+
+	if (!j || JIFL_HOST_PLANTED(gates_returned_to))
+		return addr;
+	/* The jump stays for a kprobe's sake. Its other instructions are not in the text. */
+	if (j->state == JIFL_JUMP_STANDS && !j->users)
+		return addr == jifl_gate_slot(j, 0) ? j->begin : addr;
+	if (j->state != JIFL_JUMP_GOES)
+		return addr;
+	for (i = 0; i <= j->n; i++)
+		if (addr == jifl_gate_slot(j, i))
+			return j->begin + j->from[i];
+	return addr;
+}
+
 void jifl_gate_arm(const struct jifl_jump *j, u32 i, bool armed)
 {
 	const u8 byte = armed ? INT3_INSN_OPCODE : OPCODE_NOP;

@@ -41,12 +41,11 @@
  * 8. A gate is used again when nobody is in it. Nobody comes to it after 7, and the state GOES
  *    ends 6. The machine is stopped, which ends all handlers of the int3 and all dispatchers that
  *    have read the state before. Then RCU tasks waits for tasks in the gate and in the stub. They
- *    do not sleep there. An int3 of a gate is executed in the gate, so it ends before that. Whoever
- *    puts jumps does both, and then frees their gates (jifl_jumps_free): a session's end waits once
- *    for these and for all else (session/session.c). A jump that goes leaves the table at once:
- *    nobody meets its int3 after the last text_poke_sync of 7, no target that has users has it, and
- *    for all else that is asked no jump is as good as one that goes. Readers who have found it
- *    before are waited for by RCU, whose grace period begins there.
+ *    do not sleep there. An int3 of a gate is executed there, too. Who puts jumps does both, and
+ *    then jifl_jumps_free: a session's end waits once for all (session/session.c). A jump that goes
+ *    leaves the table at once: nobody meets its int3 after the last text_poke_sync of 7, no target
+ *    that has users has it, and for all else that is asked no jump is as good as one that goes.
+ *    Who has found it before is waited for by RCU, whose grace period begins there.
  * 9. Somebody else's kprobe on a jump: copies end before it (jifl_host_lift_text), and what comes
  *    to it natively is counted in the gate. So no call may be led on to a copy from the gate: it
  *    would come back. The kernel tells perf of the kprobe's int3, and jifl_jump_changes marks the
@@ -54,9 +53,11 @@
  * 10. Copies of the function outlive its jump for a while: at a session's end the jump goes first
  *    (7), then jifl_evict takes the copies away, and then the gate is freed (8). They do not need
  *    the jump. They were made of the text as it was, which stands there again, and other copies
- *    call them without the gate. jifl_evict leaves addresses of gates alone: step 8 is for threads
- *    that have them. What jifl_evict itself writes leads to the gate of a jump that stands, and to
- *    the text where one goes.
+ *    call them without the gate.
+ * 11. What jifl_evict writes leads to the gate of a jump that stands. So a task may sleep with an
+ *    address in a gate: in a tracer's function at the site before it, which a copy has called. 8
+ *    does not wait for it. But a gate is freed after jifl_evict has been there once more, and has
+ *    put the text's address in the place of the gate's (leave/gate_returns.c).
  *
  * The kernel tells perf what it changes in its text. Nobody tells perf of jumps in place: its
  * decoder of Intel PT does not know them.
@@ -94,7 +95,7 @@ static int nothing(void *unused)
 	return 0;
 }
 
-/* Steps 2 and 8. */
+/* 2 and 8. */
 static void wait_for_threads(void)
 {
 	stop_machine(nothing, NULL, NULL);
@@ -251,7 +252,7 @@ static void jump_kept(struct work_struct *work)
 
 	mutex_lock(&jump_mutex);
 	while ((j = jifl_gate_next(j))) {
-		if (j->users || j->state != JIFL_JUMP_STANDS)
+		if (j->users || !j->evicted || j->state != JIFL_JUMP_STANDS)
 			continue;
 		jumps_go(&j, 1);
 		if (j->refused)
@@ -410,13 +411,13 @@ u32 jifl_jumps_put(struct jifl_jump **list, u32 n)
 	mutex_lock(&jump_mutex);
 	for (i = 0; i < n; i++)
 		if (!--list[i]->users) {
+			list[i]->evicted = false;
 			swap(list[i], list[k]);
 			k++;
 		}
 	if (k)
 		jumps_go(list, k);
 	gone = set_apart(list, k);
-	/* From here on the work below may have them go, which waits by itself. */
 	for (i = gone; i < k; i++)
 		keep(list[i]);
 	if (nkept)
@@ -425,10 +426,12 @@ u32 jifl_jumps_put(struct jifl_jump **list, u32 n)
 	return gone;
 }
 
-void jifl_jumps_free(struct jifl_jump **list, u32 n)
+void jifl_jumps_free(struct jifl_jump **list, u32 gone, u32 n)
 {
 	mutex_lock(&jump_mutex);
-	free_gates(list, n);
+	while (n-- > gone)
+		list[n]->evicted = true;
+	free_gates(list, gone);
 	mutex_unlock(&jump_mutex);
 }
 

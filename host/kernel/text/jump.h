@@ -50,6 +50,7 @@ struct jifl_jump {
 	bool looped;		/* the function itself leads to it: it is met without a call */
 	bool looked;		/* what leads there was looked at before; jump.c's mutex */
 	u32 users;		/* jump.c's mutex */
+	bool evicted;		/* jifl_evict came after its last user; jump.c's mutex */
 	struct module *module;	/* somebody else's kprobe keeps it: a reference for that time */
 	void *owner;		/* whose calls the stub looks at; NULL: nobody's */
 	u32 *straight;		/* the word by which the stub leads on; NULL: there is none */
@@ -123,18 +124,25 @@ int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may,
 		   struct jifl_jumps_looked **looked);
 /*
  * One user less for each. Those that nobody uses are gone from the text when it returns. Returns
- * how many, which stand first; for them jifl_jumps_free is called. Where somebody else has a kprobe
- * on a jump, the jump stays until the kprobe goes, with the module. Sleeps.
+ * how many, which stand first. Where somebody else has a kprobe on a jump, the jump stays until the
+ * kprobe goes, with the module. jifl_jumps_free is called for all that have no user. Sleeps.
  */
 u32 jifl_jumps_put(struct jifl_jump **jumps, u32 n);
 /*
- * Frees the gates of n jumps that are gone. Since jifl_jumps_put the machine was stopped, and then
- * RCU tasks has waited: no thread is at their gates. Sleeps.
+ * Frees the gates of the first jumps, which are gone, and lets the others of n go when they can.
+ * Since jifl_jumps_put jifl_evict has returned, and then RCU tasks has waited: no thread is at
+ * their gates, or comes back there. Sleeps.
  */
-void jifl_jumps_free(struct jifl_jump **jumps, u32 n);
+void jifl_jumps_free(struct jifl_jump **jumps, u32 gone, u32 n);
 
 /* --- gate.c --------------------------------------------------------------------------- */
 
+/*
+ * Where a thread goes on for which no gate may be needed any more, if it would go on at addr: at
+ * the same instruction of the text, if addr is a gate's and nobody uses its jump. Else addr. Under
+ * jifl_session_mutex, without which no jump gains or loses users. Any context.
+ */
+unsigned long jifl_gate_text(unsigned long addr);
 /* Finds memory and what is needed of the kernel. False: there are no jumps. */
 bool jifl_gates_open(void);
 void jifl_gates_close(void);

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from bare import ME, recorded
 from contexts import CONTEXTS, MODULE, N, call, counted, target_of
-from lib import background, check, ends_clean, interrupt, is_loaded, log_mark, main, report, run, same, session, status
+from lib import (background, check, complaints, ends_clean, interrupt, is_loaded, kernel_log, log_mark, main, report, run, same,
+                 session, status, wait_for)
 from probe import probe
 from text_changes import CALLS, HAS_BTF, detach, fentry, show_cmdline
 
@@ -221,6 +222,36 @@ def under_load():
     call("task")
 
 
+def asleep():
+    """Who sleeps in a tracer that a copy has called, and comes back to a jump, does without both sessions.
+
+    The inner one goes last. What it leaves behind is executed when the module is gone.
+    """
+    take()
+    Path("/sys/module/jifl_direct/parameters/sleeps").write_text("Y")
+    inner = session("call", f"fn:{WORK}", "-f", "json")
+    outer = session("insn", "sys:write", "-f", "json")
+    caller = background("sh", "-c", f"echo 'task {N}' >/proc/jifl_contexts")
+    stack = Path(f"/proc/{caller.pid}/stack")
+    wait_for("the caller sleeps in the tracer", lambda: "jifl_direct_sleep" in stack.read_text())
+    wanted = ["jifl_direct_sleep", "jifl_direct_trampoline", WORK, "ksys_write"]
+    for owner in (outer, inner):
+        interrupt(owner)
+        same("a session ends", owner.returncode, 0)
+        names = [frame.split()[1].partition("+")[0] for frame in stack.read_text().splitlines()]
+        same("the caller's stack", [name for name in names if name in wanted], wanted)
+    return caller
+
+
+def awake(caller):
+    """It goes on natively."""
+    Path("/sys/module/jifl_direct/parameters/sleeps").write_text("N")
+    same("the caller's errors", caller.communicate()[1], "")
+    same("the caller ends", caller.returncode, 0)
+    give()
+    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
+
+
 def bpf(program):
     """A BPF program's trampoline comes back behind the site, or calls what is there."""
     if not HAS_BTF:
@@ -278,9 +309,11 @@ def program(fentry_program):
     left_to_others()
     under_load()
     bpf(fentry_program)
+    caller = asleep()
     same("no session is left", status()["sessions"], [])
-    same("the module goes", run("rmmod", "jifl_contexts").returncode, 0)
     ends_clean([], mark)
+    awake(caller)
+    same("the kernel's log", complaints(kernel_log(mark)), [])
 
 
 if __name__ == "__main__":

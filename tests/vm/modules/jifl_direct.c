@@ -2,8 +2,9 @@
 /*
  * Another tracer: a direct call, which counts calls (parameter `calls`), on a function of the
  * kernel (parameter `function`) as long as this module is loaded. If it cannot have the function,
- * loading fails with ftrace's error.
+ * loading fails with ftrace's error. While parameter `sleeps` is Y, who calls the function sleeps.
  */
+#include <linux/delay.h>
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -18,6 +19,17 @@ unsigned long jifl_direct_calls;
 module_param_named(calls, jifl_direct_calls, ulong, 0444);
 MODULE_PARM_DESC(calls, "of that function");
 
+bool jifl_direct_sleeps;
+module_param_named(sleeps, jifl_direct_sleeps, bool, 0644);
+MODULE_PARM_DESC(sleeps, "calls do not go on");
+
+void jifl_direct_sleep(void);
+void jifl_direct_sleep(void)
+{
+	while (READ_ONCE(jifl_direct_sleeps))
+		msleep(20);
+}
+
 void jifl_direct_trampoline(void);
 asm("	.pushsection .text, \"ax\", @progbits\n"
     "	.type jifl_direct_trampoline, @function\n"
@@ -25,6 +37,27 @@ asm("	.pushsection .text, \"ax\", @progbits\n"
     "jifl_direct_trampoline:\n"
     ASM_ENDBR
     "	lock incq jifl_direct_calls(%rip)\n"
+    "	cmpb $0, jifl_direct_sleeps(%rip)\n"
+    "	je 1f\n"
+    "	push %rbp\n"
+    "	mov %rsp, %rbp\n"
+    "	push %rax\n"
+    "	push %rdi\n"
+    "	push %rsi\n"
+    "	push %rdx\n"
+    "	push %rcx\n"
+    "	push %r8\n"
+    "	push %r9\n"
+    "	call jifl_direct_sleep\n"
+    "	pop %r9\n"
+    "	pop %r8\n"
+    "	pop %rcx\n"
+    "	pop %rdx\n"
+    "	pop %rsi\n"
+    "	pop %rdi\n"
+    "	pop %rax\n"
+    "	pop %rbp\n"
+    "1:\n"
     ASM_RET
     "	.size jifl_direct_trampoline, .-jifl_direct_trampoline\n"
     "	.popsection\n");
