@@ -54,7 +54,9 @@ enum jifl_scope {
 	JIFL_SCOPE_UNDER = 0,		/* the target and all that it calls */
 	/*
 	 * The function alone; FUNCTION only. What it calls runs natively. All targets of a session
-	 * have the same scope. Tools: NONE, CALL, INSN, BLOCK, PROFILE, PROBE.
+	 * have the same scope. Tools: NONE, CALL, INSN, BLOCK, PROFILE, PROBE. A call of a target
+	 * inside another one is counted where it begins by CALL and PROFILE, and missed by INSN and
+	 * BLOCK. If something is lost, PROFILE has the outermost call missed.
 	 */
 	JIFL_SCOPE_ONLY = 1,
 };

@@ -39,12 +39,16 @@
 #include "tool.h"
 #include "value.h"
 
-/* Whether calls get an identity, because something of each is known only at its end. */
 bool jifl_count_follows(const struct jifl_session *s)
 {
 	if (s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL))
 		return true;
 	return s->tool->calls == JIFL_CALLS_FOLLOWED;
+}
+
+bool jifl_count_is_apart(const struct jifl_session *s)
+{
+	return s->only && s->tool->counts_apart && !JIFL_HOST_PLANTED(apart_left_out);
 }
 
 /* Whether more is done at the end of the session's calls than to add their counts up. */
@@ -398,6 +402,14 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	exit[(*nexit)++] = jifl_count_exit_insert(s);
 }
 
+u32 jifl_count_entry_inner(struct jifl_aim *aim, struct ir_insert *entry)
+{
+	const struct jifl_session *s = aim->session;
+
+	entry[0] = jifl_count_begin_insert(aim);
+	return 1 + (s->tool->skips ? s->tool->skips(s, aim->target, entry + 1) : 0);
+}
+
 /* Inserted where a function begins whose call is inside another call of the same session. */
 static void jifl_count_miss_nested(struct jifl_aim *aim)
 {
@@ -417,7 +429,7 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 				      !(s->flags & JIFL_FLAGS_ARG), ins);
 		return true;
 	}
-	if (!member || jifl_count_follows(s)) {
+	if (!member || (jifl_count_follows(s) && !jifl_count_is_apart(s))) {
 		*ins = jifl_count_call_of(NULL, (unsigned long)aim);
 		ins->fn = (unsigned long)jifl_count_miss_nested;
 		return true;

@@ -51,8 +51,18 @@ void jifl_count_put_back(const u64 calls[JIFL_LANES]);
  * it has begun. Interrupts are off; any lock may be held.
  */
 void jifl_count_end_outside(unsigned long lane, u64 result, enum jifl_level level);
-/* Are the session's calls known until their ends? */
+/* Do calls get an identity, because something of each is known only at its end? */
 bool jifl_count_follows(const struct jifl_session *s);
+/*
+ * Is a call inside a call of the session counted where it begins? It has no identity: when
+ * something is lost, the outermost call counts as missed.
+ */
+bool jifl_count_is_apart(const struct jifl_session *s);
+/*
+ * Of such a session: fills *entry for a call inside another one that comes by a door, and returns
+ * the number of inserts. Under jifl_entry_lock.
+ */
+u32 jifl_count_entry_inner(struct jifl_aim *aim, struct ir_insert *entry);
 /* A function's instructions before its door: an endbr64, if it has one, and the site. */
 u32 jifl_count_skipped(const struct jifl_target *t);
 /*

@@ -95,10 +95,11 @@ static int jifl_stats_alloc(struct jifl_aim *aim, int size)
 {
 	int cpu;
 
-	if (size < 0) {
+	/* Beside figures: of calls inside others. */
+	if (aim->session->counters)
 		aim->counter = jifl_counters_at(aim->session->counters, aim->index);
+	if (size < 0)
 		return 0;
-	}
 	for_each_possible_cpu(cpu) {
 		struct jifl_stats_cpu *st;
 
@@ -124,7 +125,7 @@ int jifl_stats_prepare(struct jifl_session *s)
 		return -ENOMEM;
 	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return 0;
-	if (size < 0) {
+	if (size < 0 || jifl_count_is_apart(s)) {
 		s->counters = jifl_counters_open(s->ntargets);
 		if (!s->counters)
 			return -ENOMEM;

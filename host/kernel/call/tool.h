@@ -39,6 +39,11 @@ struct jifl_tool {
 	u32 kind;			/* enum jifl_kind */
 	u32 flags;			/* JIFL_FLAG_* that its sessions may have */
 	enum jifl_tool_calls calls;
+	/*
+	 * FOLLOWED: what is counted belongs to blocks, not to calls. So with functions alone a call
+	 * inside another one is a part of that, and of its own function (jifl_count_is_apart).
+	 */
+	bool counts_apart;
 	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
 	bool alone;			/* functions may be its targets without what they call */
 	/*

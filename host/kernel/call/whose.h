@@ -80,6 +80,11 @@ struct jifl_way {
 	 * theirs call the target. See nested.c.
 	 */
 	u32 entering;
+	/*
+	 * Of these, those that count calls apart (jifl_count_is_apart), and are in a call already:
+	 * what it calls has come to the door.
+	 */
+	u32 inner;
 	bool native;			/* the target is not to be tried for now */
 	/* With the piece: each call asks, because of what a session of the mix is. */
 	bool asks;
@@ -91,7 +96,7 @@ struct jifl_aim {
 	struct jifl_target *target;	/* a reference */
 	struct jifl_session *session;
 	u32 index;			/* in the session's list */
-	u64 __percpu *counter;		/* stats.c's; NULL: figures, or nothing, in its place */
+	u64 __percpu *counter;		/* stats.c's; NULL: figures alone, or nothing */
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
 	const struct jifl_condition *condition; /* of the session's list; NULL: all calls */
 	u32 value;			/* of functions: value's type, JIFL_TARGET_*; value.h */
@@ -120,6 +125,7 @@ struct jifl_session {
 	struct jifl_filter filter;
 	struct jifl_filter watched;	/* of tools that watch tasks: whose calls they are about */
 	struct jifl_mix alone;	/* for calls that no other session is about */
+	struct jifl_way *inner;	/* for such calls inside others, by aim->index; NULL: none */
 	jifl_instrument_fn instrument; /* NULL: nothing in blocks */
 	void *instrument_arg;
 	bool only;		/* JIFL_SCOPE_ONLY: its targets are functions, and run alone */

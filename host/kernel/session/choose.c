@@ -45,6 +45,7 @@
 #include "choose_call.h"
 #include "choose_piece.h"
 #include "filter.h"
+#include "mix.h"
 #include "session.h"
 
 /* So long a task stays at a way, when a planted bug frees ways too early. */
@@ -52,18 +53,18 @@
 
 /* --- the call ---------------------------------------------------------------------------- */
 
-/* NULL: one of the sessions has ended meanwhile. */
+/* inner: of jifl_way.inner. NULL: one of the sessions has ended meanwhile. */
 static struct jifl_way *jifl_choose_way(struct jifl_target *t, struct jifl_aim *aims[JIFL_LANES],
-					u32 lanes)
+					u32 lanes, u32 inner)
 {
 	struct jifl_way *w;
 
 	if (!(lanes & (lanes - 1)))
-		return &aims[__ffs(lanes)]->way;
+		return inner ? jifl_mix_inner(aims[__ffs(lanes)]) : &aims[__ffs(lanes)]->way;
 	hlist_for_each_entry_rcu(w, &t->ways, node, true) {
 		if (JIFL_HOST_PLANTED(ways_freed_early))
 			udelay(JIFL_CHOOSE_PLANTED_DELAY_US);
-		if (w->lanes == lanes && w->entering == lanes)
+		if (w->lanes == lanes && w->entering == lanes && w->inner == inner)
 			return w;
 	}
 	return NULL;
@@ -97,7 +98,7 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 	lanes = t ? jifl_choose_match(t, JIFL_LEVEL_TASK, NULL, aims) : 0;
 	if (!lanes)
 		return 0;
-	w = jifl_choose_way(t, aims, lanes);
+	w = jifl_choose_way(t, aims, lanes, 0);
 	if (w)
 		piece = jifl_choose_way_in(w);
 	if (!piece)
@@ -143,7 +144,7 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 	struct jifl_aim *aims[JIFL_LANES], *replacing;
 	struct jifl_way *w = NULL;
 	unsigned int lane;
-	u32 lanes, followed;
+	u32 lanes, followed, inner = 0;
 	u64 piece = 0;
 
 	lanes = jifl_choose_match(t, level, facts, aims);
@@ -156,13 +157,15 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 		jifl_choose_miss(aims, lanes, JIFL_MISS_NATIVE);
 		return 0;
 	}
-	w = jifl_choose_way(t, aims, lanes);
+	if (!above)
+		inner = jifl_choose_inner(aims, lanes);
+	w = jifl_choose_way(t, aims, lanes, inner);
 	if (w)
 		piece = jifl_choose_way_in(w);
 	replacing = jifl_choose_gate(aims, lanes);
 	if (replacing && w == &replacing->way)
 		return replacing->gate;
-	followed = jifl_choose_followed(aims, lanes);
+	followed = jifl_choose_followed(aims, lanes & ~inner);
 	if (piece && !jifl_choose_hook(slot, followed, level, above))
 		piece = 0;
 	if (piece)

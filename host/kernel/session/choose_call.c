@@ -39,18 +39,36 @@ u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 	return lanes;
 }
 
+/* Is the task in a call of the session at this level, which is the lanes'? */
+static bool jifl_choose_is_in_call(const struct jifl_session *s, unsigned int lane)
+{
+	return s->slot && this_cpu_read(jifl_cpu.lanes[lane].call);
+}
+
 u32 jifl_choose_outermost(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
 {
 	unsigned int lane;
 
 	for_each_lane(lane, lanes) {
-		if (!aims[lane]->session->slot || !this_cpu_read(jifl_cpu.lanes[lane].call) ||
-		    JIFL_HOST_PLANTED(nested_entered))
+		if (!jifl_choose_is_in_call(aims[lane]->session, lane) ||
+		    jifl_count_is_apart(aims[lane]->session) || JIFL_HOST_PLANTED(nested_entered))
 			continue;
 		jifl_count_miss(aims[lane], JIFL_MISS_NESTED);
 		lanes &= ~BIT(lane);
 	}
 	return lanes;
+}
+
+u32 jifl_choose_inner(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
+{
+	unsigned int lane;
+	u32 inner = 0;
+
+	for_each_lane(lane, lanes)
+		if (jifl_choose_is_in_call(aims[lane]->session, lane) &&
+		    jifl_count_is_apart(aims[lane]->session) && !JIFL_HOST_PLANTED(inner_followed))
+			inner |= BIT(lane);
+	return inner;
 }
 
 void jifl_choose_miss(struct jifl_aim *const aims[JIFL_LANES], u32 lanes, enum jifl_miss why)

@@ -21,10 +21,12 @@ struct jifl_facts;
 u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 		      const struct jifl_facts *facts, struct jifl_aim *aims[JIFL_LANES]);
 /*
- * Leaves out each session whose call the task is in already. The new call is a part of that one. It
- * counts as missed.
+ * Leaves out each session whose call the task is in already, but those of jifl_choose_inner. The
+ * new call is a part of that one. It counts as missed.
  */
 u32 jifl_choose_outermost(struct jifl_aim *const aims[JIFL_LANES], u32 lanes);
+/* Those whose call the task is in already, and that count the new one apart. */
+u32 jifl_choose_inner(struct jifl_aim *const aims[JIFL_LANES], u32 lanes);
 
 /* Returns those of the lanes whose sessions follow their calls to the end. */
 static inline u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)

@@ -96,6 +96,10 @@ static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexi
 
 		if (!(w->entering & BIT((*s)->lane)))
 			continue;
+		if (w->inner & BIT((*s)->lane)) {
+			*nentry += jifl_count_entry_inner(aim, jifl_choose_entry + *nentry);
+			continue;
+		}
 		(*s)->tool->entry(aim, jifl_choose_entry + *nentry, &n,
 				  jifl_choose_exit + *nexit, &k);
 		*nentry += n;
@@ -194,7 +198,7 @@ bool jifl_choose_is_settled(const struct jifl_way *w)
 	const bool function = w->target->kind != JIFL_TARGET_SYSCALL;
 	unsigned int lane;
 
-	if ((function && !w->target->door) || w->entering != w->lanes)
+	if ((function && !w->target->door) || w->entering != w->lanes || w->inner)
 		return false;
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		const struct jifl_session *s = w->mix->members[lane];

@@ -10,8 +10,17 @@
  *
  * A call of a function that is a target of the same sessions need not go to its door. It goes to
  * the block where the function begins, which counts it (nested.c), if these sessions are all that
- * have the function, and none of them follows its calls. A session that follows them has one call
- * at a time: the call inside goes to the door, which says that it is missed.
+ * have the function, and none of them has to be asked about the call:
+ *
+ * - A session that follows its calls has one at a time. The call inside goes to the door, which
+ *   says that it is missed. If the session counts calls apart (jifl_count_is_apart), the block has
+ *   the count. But where an endbr64 is before a site, the door has it: a tracer may have the site,
+ *   too. Then the block ends before the site, and the call comes to the door after all.
+ * - A target may have a condition. The count of the call looks at it (call/condition.c). What else
+ *   a session inserts is right only if the condition holds.
+ *
+ * A filter holds for the call inside, too. It is made by the same task, and at the same level: what
+ * goes to another level, and back, is refused as a target, and runs natively.
  *
  * A function without a site (enter/notrace.c) that has places of the sessions may be entered by a
  * breakpoint, which may stand at its beginning. So its beginning is inside, but for calls: these
@@ -39,9 +48,12 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/ksym.h"
+#include "../call/condition.h"
+#include "../call/count.h"
 #include "../call/tool.h"
 #include "../call/whose.h"
 #include "../enter/function.h"
+#include "../enter/target.h"
 #include "limit.h"
 #include "mix.h"
 
@@ -71,7 +83,18 @@ static bool has_places(const struct jifl_mix *m, unsigned long begin)
 	return has;
 }
 
-/* Are the mix's sessions those of the target, and does a call of it need nothing at its end? */
+/* Has the session to be asked about a call of the function that its copies make? */
+static bool asks(const struct jifl_session *s, const struct jifl_aim *aim)
+{
+	const struct jifl_target *t = aim->target;
+
+	if (s->slot && (!jifl_count_is_apart(s) ||
+			jifl_target_skipped(t) > jifl_target_site_bytes(t)))
+		return true;
+	return s->instrument && jifl_condition_has(aim) && !JIFL_HOST_PLANTED(joined_unasked);
+}
+
+/* Are the mix's sessions those of the target, and do calls of it need no door? */
 static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
 {
 	const struct jifl_session *s;
@@ -81,7 +104,7 @@ static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
 		const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
 		s = m->members[lane];
-		if ((aim ? aim->session : NULL) != s || (s && s->slot))
+		if ((aim ? aim->session : NULL) != s || (s && asks(s, aim)))
 			return false;
 		if (s && s->tool->places && t->kind == JIFL_TARGET_NOTRACE)
 			return false;

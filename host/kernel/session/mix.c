@@ -139,7 +139,7 @@ static void jifl_mix_give_context(struct jifl_mix *m)
 
 int jifl_mix_prepare(struct jifl_session *s)
 {
-	return jifl_mix_make(s, &jifl_mix_others);
+	return jifl_mix_make_inner(s) ?: jifl_mix_make(s, &jifl_mix_others);
 }
 
 void jifl_mix_unprepare(void)
@@ -182,9 +182,13 @@ void jifl_mix_forget_pieces(struct jifl_target *t)
 	unsigned int lane;
 
 	flags = jifl_entry_lock();
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (t->armed[lane])
-			jifl_mix_forget(&t->armed[lane]->way);
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		if (!t->armed[lane])
+			continue;
+		jifl_mix_forget(&t->armed[lane]->way);
+		if (t->armed[lane]->session->inner)
+			jifl_mix_forget(jifl_mix_inner(t->armed[lane]));
+	}
 	hlist_for_each_entry(w, &t->ways, node)
 		jifl_mix_forget(w);
 	jifl_entry_unlock(flags);
@@ -199,6 +203,8 @@ static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 	WRITE_ONCE(t->armed[lane], armed ? aim : NULL);
 	WRITE_ONCE(t->lanes, armed ? t->lanes | BIT(lane) : t->lanes & ~BIT(lane));
 	jifl_mix_forget(&aim->way);
+	if (aim->session->inner)
+		jifl_mix_forget(jifl_mix_inner(aim));
 	jifl_mix_forget_inside(t);
 }
 
@@ -285,6 +291,8 @@ static void jifl_mix_each_way(struct list_head *sessions, void (*fn)(struct jifl
 	list_for_each_entry(s, sessions, list)
 		for_each_aim(aim, s, i) {
 			fn(&aim->way);
+			if (s->inner)
+				fn(jifl_mix_inner(aim));
 			cond_resched();
 		}
 	list_for_each_entry(m, &jifl_mix_others, list)

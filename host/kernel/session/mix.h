@@ -14,6 +14,12 @@
 
 /* Makes s->alone, a mix of s (lane and instrument set); 0 or -ENOSPC. */
 int jifl_mix_init_alone(struct jifl_session *s);
+/* The way of the aim's call inside another one, where no other session matches it. */
+static inline struct jifl_way *jifl_mix_inner(const struct jifl_aim *aim)
+{
+	return &aim->session->inner[aim->index];
+}
+
 /*
  * Makes what calls need that s and running sessions match together (number set); -ENOMEM. Goes
  * with jifl_mix_arm, or jifl_mix_unprepare. Sleeps.

@@ -3,7 +3,9 @@
  * Makes, before a session is armed, the mixes and ways that calls can need then (mix.c):
  *
  * - For each target that others have, too: a way for each set of them. The calls of all of these
- *   sessions begin at the door: at most 7 ways for each target.
+ *   sessions begin at the door: at most 7 ways for each target. Where one of them counts calls
+ *   apart, there are two, by whether it is in a call already.
+ * - For each target of a session that counts calls apart: a way for its calls inside others.
  * - For each function whose calls may begin inside calls of others (nested.c): a way for each mix
  *   that exists, whose copies may call it, and each set of sessions that may enter there. This
  *   makes new mixes, whose copies may call further functions. The list grows while it is walked;
@@ -24,6 +26,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
+#include "../call/count.h"
 #include "../call/tool.h"
 #include "../enter/target.h"
 #include "mix.h"
@@ -106,10 +109,10 @@ static struct jifl_mix *find_or_create(struct jifl_session *const members[JIFL_L
 }
 
 /*
- * The way of s and of the sessions armed at t in these lanes, all of which enter there. inside: the
- * members of a mix whose copies call t; NULL: none.
+ * The way of s and of the sessions armed at t in these lanes, all of which enter there. inner: of
+ * struct jifl_way. inside: the members of a mix whose copies call t; NULL: none.
  */
-static int make_way(struct jifl_session *s, struct jifl_target *t, u32 entering,
+static int make_way(struct jifl_session *s, struct jifl_target *t, u32 entering, u32 inner,
 		    const struct jifl_mix *inside)
 {
 	struct jifl_session *members[JIFL_LANES] = {};
@@ -135,12 +138,30 @@ static int make_way(struct jifl_session *s, struct jifl_target *t, u32 entering,
 	w->mix = m;
 	w->lanes = lanes;
 	w->entering = entering;
+	w->inner = inner;
 	ninside += entering != lanes;
 	list_add(&w->list, &m->ways);
 	return 0;
 }
 
 /* --- calls that begin at a door ---------------------------------------------------------- */
+
+/* A way for each set of sessions that count calls apart: these are in a call already. */
+static int make_at_door(struct jifl_session *s, struct jifl_target *t, u32 lanes)
+{
+	u32 apart = 0, inner;
+	unsigned int lane;
+	int ret;
+
+	for_each_lane(lane, lanes)
+		if (jifl_count_is_apart(t->armed[lane] ? t->armed[lane]->session : s))
+			apart |= BIT(lane);
+	for (inner = apart;; inner = (inner - 1) & apart) {
+		ret = make_way(s, t, lanes, inner, NULL);
+		if (ret || !inner)
+			return ret;
+	}
+}
 
 static int make_at_doors(struct jifl_session *s)
 {
@@ -158,7 +179,7 @@ static int make_at_doors(struct jifl_session *s)
 		others &= ~own;
 		/* Each set of others but the empty one. */
 		for (lanes = others; lanes && !ret; lanes = (lanes - 1) & others)
-			ret = make_way(s, t, lanes | own, NULL);
+			ret = make_at_door(s, t, lanes | own);
 		if (ret)
 			break;
 	}
@@ -185,7 +206,7 @@ static int make_inside(struct jifl_session *s, struct jifl_target *t, unsigned i
 			may |= BIT(other);
 	}
 	for (lanes = may; !ret && ninside < JIFL_MIX_MAKE_INSIDE; lanes = (lanes - 1) & may) {
-		ret = make_way(s, t, lanes | BIT(lane), inside);
+		ret = make_way(s, t, lanes | BIT(lane), 0, inside);
 		if (!lanes)
 			break;
 	}
@@ -240,6 +261,27 @@ static int make_from_all(struct jifl_session *s, const struct list_head *others)
 	list_for_each_entry(m, &prepared, list)
 		ret = ret ?: make_from(s, m);
 	return ret;
+}
+
+int jifl_mix_make_inner(struct jifl_session *s)
+{
+	struct jifl_aim *aim;
+	u32 i;
+
+	if (!jifl_count_is_apart(s))
+		return 0;
+	s->inner = JIFL_ALLOC(kvcalloc(s->ntargets, sizeof(*s->inner), GFP_KERNEL));
+	if (!s->inner)
+		return -ENOMEM;
+	for_each_aim(aim, s, i)
+		s->inner[i] = (struct jifl_way){
+			.target = aim->target,
+			.mix = &s->alone,
+			.lanes = BIT(s->lane),
+			.entering = BIT(s->lane),
+			.inner = BIT(s->lane),
+		};
+	return 0;
 }
 
 int jifl_mix_make(struct jifl_session *s, const struct list_head *others)

@@ -16,6 +16,8 @@ void jifl_mix_make_order(struct jifl_mix *m);
  * other. others: the mixes that there are. 0; -ENOMEM: nothing is made.
  */
 int jifl_mix_make(struct jifl_session *s, const struct list_head *others);
+/* Makes s->inner, if the session counts calls apart. 0; -ENOMEM. It is freed with the session. */
+int jifl_mix_make_inner(struct jifl_session *s);
 /* Gives up what has been made, or appends it to a list. */
 void jifl_mix_make_undo(void);
 void jifl_mix_make_take(struct list_head *to);

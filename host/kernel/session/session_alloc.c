@@ -35,6 +35,7 @@ void jifl_session_free(struct jifl_session *s)
 			s->tool->close(s);
 		jifl_stats_free(s);
 	}
+	kvfree(s->inner);
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
 	jifl_filter_release(&s->watched);

@@ -16,6 +16,10 @@
  * skipped counts as a block, which the entry piece counts. So the profile is that of a function
  * that is called without JIFL.
  *
+ * Where functions are profiled without what they call, a call inside another one is profiled, too,
+ * and counted at its own function (jifl_tool.counts_apart). Where what they call is profiled, such
+ * a call is a part of the other, and its blocks are counted there.
+ *
  * Calls in softirqs and hard interrupts are profiled, too. call/levels.c proves that they may enter
  * the cache, and that a call is not taken for part of one that it interrupts. Why what this tool
  * adds to that is right there:
@@ -295,6 +299,7 @@ const struct jifl_tool jifl_tool_profile = {
 	.kind = JIFL_KIND_PROFILE,
 	.flags = JIFL_FLAG_BRANCHES | JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_FOLLOWED,
+	.counts_apart = true,
 	.shows_addresses = true,
 	.alone = true,
 	.holds = true,

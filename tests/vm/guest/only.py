@@ -77,6 +77,36 @@ def bodies():
              *((target_of(one, "contexts_work")["min"], target_of(one, "contexts_work")["max"]) for one in (alone, under)))
 
 
+def profiles():
+    """A profile has all calls of its functions, also those inside each other, and no other calls."""
+    def profile(context, *words):
+        owner = session(*words, "--only", "-f", "json", command="prof")
+        made = sum(call(context).values())
+        data = ended(owner, f"prof {words}")
+        # Calls of a function are executions of its first block. The session's are counted apart from blocks.
+        calls = sum(one["calls"] for one in data["functions"])
+        same(f"prof {words} in {context}: calls, and those missed", (data["calls"], data["missed"]), (calls, 0))
+        return made, {one["function"].partition(" ")[0]: (one["calls"], one["instructions"]) for one in data["functions"]}
+
+    made, got = profile("task", "fn:contexts_work")
+    calls, instructions = got["contexts_work"]
+    same("prof contexts_work: calls", calls, made)
+    for context, caller, inner in (("many", "contexts_many", N), ("recursion", "contexts_recurse", (DEPTH + 1) * N)):
+        made, got = profile(context, f"fn:{caller}", "fn:contexts_work")
+        same(f"prof {caller}: its calls", got[caller][0], made)
+        same(f"prof {caller}: the calls inside, and their instructions", got["contexts_work"],
+             (inner, inner * instructions // calls))
+        # The same function with a condition that does not hold.
+        _, got = profile(context, f"fn:{caller}", "work:contexts_work")
+        same(f"prof {caller}: calls inside that are not meant", set(got), {caller})
+    # Functions in between run natively: the calls inside come to the door.
+    data, _ = counted("call", ["fn:contexts_write"], "task", "--only")
+    made, got = profile("task", "fn:contexts_write", "fn:contexts_work")
+    same("prof contexts_write: its calls", got["contexts_write"][0], target_of(data, "contexts_write")["calls"])
+    same("prof contexts_write: the calls inside, and their instructions", got["contexts_work"],
+         (made, made * instructions // calls))
+
+
 def sessions_together():
     """Each of several sessions has its own functions' calls."""
     outer = session("call", "fn:do_getpgid", "fn:find_task_by_vpid", "--only", *ME, "-f", "json")
@@ -272,6 +302,7 @@ def only():
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     each_context()
     bodies()
+    profiles()
     sessions_together()
     processors()
     refusals()

@@ -49,6 +49,10 @@ JUMPS = Path("/sys/module/jifl/parameters/jumps")
 # --- one comparison ---------------------------------------------------------------------------
 
 
+# Why a call was missed, in the order of enum jifl_miss.
+MISSES = ("full", "flush", "end", "text", "native", "room", "nested", "softirq", "irq", "nmi", "idle", "stopper", "own")
+
+
 class Sums(Counter):
     """What was compared."""
 
@@ -78,7 +82,7 @@ def compare(name, of, turn, native, has_door, sums, jumps, leads):
         blocks_of.stop()
         reads.append(hits(places_of, len(places)))
         counts, refused = blocks_of.counts()
-        stats = {start: struct.unpack_from("<8xQ8xQ16xQ", blocks_of.stat_of(index)) for index, start in enumerate(targets)} \
+        missed = {start: struct.unpack_from(f"<72x{len(MISSES)}Q", blocks_of.stat_of(index)) for index, start in enumerate(targets)} \
             if has_door else {}
         stopping = time.monotonic()
         places_of.stop()
@@ -87,7 +91,7 @@ def compare(name, of, turn, native, has_door, sums, jumps, leads):
     same(f"{name}: each block has a counter", refused, 0)
     sums["ms to arm"] += round((armed - begun) * 1000)
     sums["ms to end"] += round((stopped - stopping) * 1000)
-    judge(name, places, reads, counts, stats, sums, jumps, leads)
+    judge(name, places, reads, counts, missed, sums, jumps, leads)
 
 
 def executed(counts, addresses):
@@ -106,21 +110,24 @@ def executed(counts, addresses):
     return found
 
 
-def judge(name, places, reads, counts, stats, sums, jumps, leads):
+def judge(name, places, reads, counts, missed, sums, jumps, leads):
     known = executed(counts, sorted({place for place, _ in places if isinstance(place, int)} |
                                     {address for some in leads.values() for address in some}))
     before, first, last, after = reads
-    losing = {start for start, stat in stats.items() if stat[2]}
+    losing = {start for start, reasons in missed.items() if any(reasons)}
     losing |= {start for (_, start), early, late in zip(places, before[1], after[1]) if late != early}
-    if not stats and (jumps or after[3] != before[3]):
+    if not missed and (jumps or after[3] != before[3]):
         losing = {start for _, start in places}
     wrong = []
     found = {}
+    bounds = set(losing)
     for index, (address, start) in enumerate(places):
         inner, outer = last[0][index] - first[0][index], after[0][index] - before[0][index]
         found[address] = (inner, outer)
         if isinstance(address, tuple):
             continue
+        if inner != outer:
+            bounds.add(start)
         sums["instructions"] += 1
         sums["executed"] += inner > 0
         sums["exact"] += inner == outer and start not in losing
@@ -144,7 +151,13 @@ def judge(name, places, reads, counts, stats, sums, jumps, leads):
                               start in losing))
     sums["functions"] += len({start for _, start in places})
     sums["functions executed"] += len({start for index, (_, start) in enumerate(places) if last[0][index] > first[0][index]})
-    sums["functions with missed calls"] += sum(stat[2] > 0 for stat in stats.values())
+    sums["functions executed, all of each exact"] += len({start for index, (_, start) in enumerate(places)
+                                                          if last[0][index] > first[0][index] and start not in bounds})
+    sums["functions with missed calls"] += sum(map(any, missed.values()))
+    for reason, of in zip(MISSES, zip(*missed.values())):
+        if any(of):
+            sums[f"functions with calls missed: {reason}"] += sum(map(bool, of))
+            sums[f"calls missed: {reason}"] += sum(of)
     sums["functions not exact"] += len(losing)
     same(f"{name}: nothing is lost", (after[2], before[2]), (0, 0))
     check(f"{name}: each instruction is counted as its block is", not wrong,
@@ -232,7 +245,8 @@ def sweep(seed, piece, pieces, seconds, number):
     figure("functions that the load reaches, of the piece", f"{functions.number[True]} with a door, {functions.number[False]} without")
     for has_door, one in sums.items():
         figure(f"swept, {'with' if has_door else 'without'} a door", dict(one))
-        for what in ("functions", "functions executed", "instructions", "executed", "exact and executed"):
+        for what in ("functions", "functions executed", "functions executed, all of each exact", "instructions", "executed",
+                     "exact and executed"):
             add(f"swept: {what}", one[what])
     figure("functions left", sum(map(len, functions.left.values())))
     check("instructions had a counter", sums[True]["exact"] > 100, sums)
