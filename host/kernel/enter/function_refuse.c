@@ -58,6 +58,8 @@ static const struct {
 	{ "arch_ftrace_*", JIFL_REFUSED_PATCHING },
 	{ "register_ftrace*", JIFL_REFUSED_PATCHING },
 	{ "unregister_ftrace*", JIFL_REFUSED_PATCHING },
+	/* Trampolines of static calls: the kernel writes them, and gives up at an int3 (BUG). */
+	{ "__SCT__*", JIFL_REFUSED_PATCHING },
 	{ "stop_machine*", JIFL_REFUSED_STOP },
 	{ "stop_cpus*", JIFL_REFUSED_STOP },
 	{ "__stop_cpus", JIFL_REFUSED_STOP },
@@ -131,7 +133,7 @@ enum jifl_refusal jifl_function_name_refusal(const char *name)
  * its name. Of several names of one address kallsyms tells the first one, as it does where it is
  * asked about the address.
  */
-#define BY_ADDRESS_MAX	2048
+#define BY_ADDRESS_MAX	8192
 /* Reading all symbols costs as much as looking up some 30,000 names. */
 #define BY_ADDRESS_FROM	16384
 

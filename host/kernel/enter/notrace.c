@@ -189,6 +189,9 @@ static const char *const without_jump[] = {
 	"__pfx_*", "__fentry__",
 };
 
+/* The same of a processor that comes online, also behind a site. */
+static const char *const before_int3[] = { "load_current_idt", "early_setup_idt*" };
+
 /*
  * Linux 6.12 has an event before each notifier, also before those that are asked about an int3.
  * What is called while it is recorded may have no int3 of the module's own: without end.
@@ -244,9 +247,10 @@ static bool may_have_jump(unsigned long begin)
 	if (!jifl_ksym_begins(begin, name, sizeof(name)) || strstr(name, ".cold") ||
 	    is_met_by_int3(name))
 		return false;
-	/* What the stub needs, and what runs before an int3 can be taken, has no site. */
-	return jifl_ksym_fentry(begin) ||
-	       !jifl_function_name_is_among(name, without_jump, ARRAY_SIZE(without_jump));
+	/* What else has no jump has no site: functions of such names that have one are others. */
+	return !jifl_function_name_is_among(name, before_int3, ARRAY_SIZE(before_int3)) &&
+	       (jifl_ksym_fentry(begin) ||
+		!jifl_function_name_is_among(name, without_jump, ARRAY_SIZE(without_jump)));
 }
 
 /* Is it attached by others, without a jump? None is made meanwhile. */

@@ -21,18 +21,21 @@
 
 #include "../kernel.h"
 #include "../compat/compat.h"
+#include "../text/gates.h"
 #include "../text/jump.h"
 #include "gate_returns.h"
 
-/* As holds_any in evict.c. */
+/* As holds_any in evict.c. Nearly all words are no addresses of gates: they cost a comparison. */
 static __no_sanitize_address bool holds_any(struct jifl_words words)
 {
 	const unsigned long *word = words.begin;
-	unsigned long addr;
+	unsigned long first, last, addr;
 
+	if (!jifl_gate_doors(&first, &last))
+		return false;
 	for (; word < words.end; word++) {
 		addr = READ_ONCE(*word);
-		if (jifl_gate_text(addr) != addr)
+		if (addr - first < last + JIFL_GATE_BYTES - first && jifl_gate_text(addr) != addr)
 			return true;
 	}
 	return false;
@@ -52,7 +55,7 @@ static void end_on_stack(struct task_struct *task, struct jifl_words words)
 	     unwind_next_frame(&state)) {
 		unsigned long *ip = jifl_walk_slot(&state);
 
-		if (state.regs && user_mode(state.regs))
+		if (unwind_error(&state) || (state.regs && user_mode(state.regs)))
 			return;
 		if (!state.regs && !from_module && ip >= words.begin && ip < words.end)
 			end_word(ip, NULL);

@@ -29,7 +29,7 @@ NAMES = {
     "IDLE": """irq_enter* irq_exit* __irq_exit* __do_softirq handle_softirqs do_softirq* do_idle play_idle*
         cpu_startup_entry default_idle* arch_cpu_idle* rest_init""",
     "PATCHING": """text_poke* __text_poke* smp_text_poke* perf_event_text_poke do_sync_core ftrace_* __ftrace_*
-        arch_ftrace_* register_ftrace* unregister_ftrace*""",
+        arch_ftrace_* register_ftrace* unregister_ftrace* __SCT__*""",
     "STOP": "stop_machine* stop_cpus* __stop_cpus stop_one_cpu* stop_two_cpus multi_cpu_stop cpu_stop*",
     "RCU_TASKS": "synchronize_rcu_tasks* call_rcu_tasks* rcu_tasks_*",
     "OWN": """unwind_next_frame unwind_get_return_address* __kernel_text_address kernel_text_address
