@@ -33,7 +33,7 @@
  *    only until it leaves.
  * 4. After jifl_mix_disarm an aim cannot be found any more. It is freed with its session, after
  *    jifl_evict has returned. By 2, no task has the aim then, and no inserted code with its
- *    address is left. The aim's own way is freed with it.
+ *    address is left. The aim's own ways are freed with it, or with its session.
  * 5. A target is freed with its last aim. By 1 and 2, no task is in jifl_choose for it then: each
  *    such task came in while a session was armed there, and the aim of that session was freed only
  *    after the task had left.

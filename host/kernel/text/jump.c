@@ -95,7 +95,7 @@ static int nothing(void *unused)
 	return 0;
 }
 
-/* 2 and 8. */
+/* Steps 2 and 8. */
 static void wait_for_threads(void)
 {
 	stop_machine(nothing, NULL, NULL);

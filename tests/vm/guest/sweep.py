@@ -27,7 +27,9 @@ system calls for functions that have no door. Why the two must be equal, exactly
 Otherwise blocks count at most what places count.
 """
 
+import os
 import random
+import re
 import struct
 import time
 import zlib
@@ -49,8 +51,8 @@ JUMPS = Path("/sys/module/jifl/parameters/jumps")
 # --- one comparison ---------------------------------------------------------------------------
 
 
-# Why a call was missed, in the order of enum jifl_miss.
-MISSES = ("full", "flush", "end", "text", "native", "room", "nested", "softirq", "irq", "nmi", "idle", "stopper", "own")
+# Why a call was missed: of include/uapi/jifl.h, in its order, without JIFL_MISS_.
+MISSES = re.findall(r"^\tJIFL_MISS_(\w+),", Path(f"{os.environ['JIFL_ROOT']}/include/uapi/jifl.h").read_text(), re.M)
 
 
 class Sums(Counter):
