@@ -50,6 +50,7 @@ const REFUSED: &[(u32, &[&str])] = &[
             "arch_ftrace_*",
             "register_ftrace*",
             "unregister_ftrace*",
+            "__SCT__*",
         ],
     ),
     (
