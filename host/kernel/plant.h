@@ -155,7 +155,8 @@
 	X(replaced_copied, "copies run the original of a function that is replaced") \
 	X(modules_let_go, "the module of a replacement may go while threads are inside") \
 	X(handlers_own_probed, "breakpoints are set in what their own handler calls") \
-	X(data_taken_for_address, "words of a stack are changed by their looks")
+	X(data_taken_for_address, "words of a stack are changed by their looks") \
+	X(guess_believed, "a frame that the unwinder has guessed is taken for the next one")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,
 enum jifl_host_plant {

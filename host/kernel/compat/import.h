@@ -11,6 +11,7 @@
 #define JIFL_HOST_IMPORT_H
 
 #include <linux/extable.h>
+#include <linux/filter.h>
 #include <linux/ftrace.h>
 #include <linux/irqnr.h>
 #include <linux/jump_label.h>
@@ -106,6 +107,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(OPTIONAL, alternatives_text_reserved) \
 	X(OPTIONAL, search_exception_tables) \
 	X(OPTIONAL, perf_event_text_poke) \
+	X(OPTIONAL, is_bpf_text_address) \
 	X(OPTIONAL, perf_event_read_local) \
 	X(OPTIONAL, e820__mapped_raw_any) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \

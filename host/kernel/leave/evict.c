@@ -83,6 +83,14 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 	}
 }
 
+/* The same of a word of which nobody knows what it is. An address in a stub counts as one. */
+static __no_sanitize_address void cut_by_look(unsigned long *word, struct scan *scan)
+{
+	if (within_module_core(READ_ONCE(*word), THIS_MODULE))
+		scan->inside = true;
+	cut_word(word, scan);
+}
+
 /* Reads a whole stack, with words that belong to no variable, which KASAN would report. */
 static __no_sanitize_address bool holds_any(struct jifl_words words, const struct scan *scan)
 {
@@ -135,25 +143,29 @@ static unsigned long *cut_frame(const struct unwind_state *state, struct jifl_wo
  * byte in a slot leaves the other seven as an earlier call left them, so that a flag beside an old
  * return address looks like another return address.
  *
- * Where the unwinder gives up, the rest of the stack is changed by the look of its words.
+ * Where the unwinder gives up or guesses, the rest of the stack is changed by its words' look.
  */
 static void cut_stack(struct task_struct *task, struct jifl_words words, struct scan *scan)
 {
+	struct jifl_walked from = {};
 	struct unwind_state state;
 	unsigned long *word = words.begin;
 
 	for (unwind_start(&state, task, NULL, NULL);
 	     !unwind_done(&state) && !JIFL_HOST_PLANTED(data_taken_for_address);
 	     unwind_next_frame(&state)) {
+		if (jifl_walk_guessed(&state, from))
+			break;
 		if (state.regs && user_mode(state.regs))
 			return;
+		from = jifl_walked(&state);
 		word = max(word, cut_frame(&state, words, scan));
 	}
 	if (!unwind_error(&state) && !JIFL_HOST_PLANTED(data_taken_for_address))
 		return;
 	scan->unwalked = true;
 	for (; word < words.end; word++)
-		cut_word(word, scan);
+		cut_by_look(word, scan);
 }
 
 static void scan_task(struct task_struct *task, struct scan *scan)
@@ -218,8 +230,9 @@ static int scan_all(void *arg)
  *    copy of a return address that code has made for itself (_RET_IP_) stays: it is only
  *    printed.
  * 3. A walk may end anywhere: at user mode, at the beginning of a kernel thread. What lies behind
- *    the end of a walk without an error are no frames. Where the unwinder gives up, the rest of
- *    the stack is changed by the look of its words.
+ *    the end of a walk without an error are no frames. Where the unwinder gives up, or has only
+ *    guessed the next frame (jifl_walk_guessed), the rest of the stack is changed by the look of
+ *    its words.
  * 4. Threads remain that were preempted inside inserted code, inside a stub, or between the read
  *    of the address to go to and the jump there. For functions this is jifl_function_stub, or
  *    jifl_inside_stub, which code that goes may have called, with the address in rax, in a saved

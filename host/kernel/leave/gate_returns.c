@@ -48,6 +48,7 @@ static __no_sanitize_address void end_word(unsigned long *word, void *unused)
 
 static void end_on_stack(struct task_struct *task, struct jifl_words words)
 {
+	struct jifl_walked from = {};
 	struct unwind_state state;
 	bool from_module = true;
 
@@ -55,10 +56,11 @@ static void end_on_stack(struct task_struct *task, struct jifl_words words)
 	     unwind_next_frame(&state)) {
 		unsigned long *ip = jifl_walk_slot(&state);
 
-		if (unwind_error(&state) || (state.regs && user_mode(state.regs)))
+		if (jifl_walk_guessed(&state, from) || (state.regs && user_mode(state.regs)))
 			return;
 		if (!state.regs && !from_module && ip >= words.begin && ip < words.end)
 			end_word(ip, NULL);
+		from = jifl_walked(&state);
 		from_module = within_module_core(state.ip, THIS_MODULE);
 	}
 }

@@ -20,8 +20,8 @@
  *    tracer's record (step 2 in leave/evict.c). Its interrupts have ended. An idle task is not on
  *    the list. A thread that stops the machine is left, because later stops do not see its stack.
  * 2. A word is changed only where the unwinder has found a frame, in a walk that came to its end
- *    without an error, and only if the word itself is the address at which that frame goes on. It
- *    is not if a tracer has put a trampoline there: the task is left.
+ *    without an error or a guess (jifl_walk_guessed), and only if the word itself is the address at
+ *    which that frame goes on. It is not if a tracer has put a trampoline there: the task is left.
  * 3. The new address is the beginning of a block that stands for the old address. There all
  *    registers, flags and the stack are as the original instruction needs them, because that is
  *    how a block is entered anyhow: behind a call, by the return of native code; at any other
@@ -241,6 +241,19 @@ static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 	return LEFT;
 }
 
+/*
+ * The k-th frame is at the function's site. Has the tracer there called the function itself, as a
+ * trampoline of BPF does? Then the task is inside.
+ */
+static bool is_called_by_tracer(const struct jifl_adoption *a, int k)
+{
+	int i = k - 1;
+
+	while (i >= 0 && aim_of(a, i) != aim_of(a, k))
+		i--;
+	return i >= 0;
+}
+
 /* The k-th frame is the target's. Its caller's has the return address at which the call ends. */
 static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int k)
 {
@@ -254,7 +267,7 @@ static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int
 	 */
 	if (own->orig < target->address +
 			(!own->interrupted || target->kind == JIFL_TARGET_NOTRACE))
-		return LEAVE;
+		return is_called_by_tracer(a, k) ? leave_because(a, JIFL_LEFT_TRACED) : LEAVE;
 	if (task->sched_class == jifl_guard_stop_class || task == a->caller)
 		return leave_because(a, JIFL_LEFT_OWN);
 	for (i = 0; i <= k; i++)

@@ -31,14 +31,19 @@ __no_sanitize_address bool jifl_adopt_walk(struct task_struct *task, struct jifl
 					   struct jifl_adopt_frame frames[JIFL_ADOPT_FRAMES],
 					   int *n)
 {
+	struct jifl_walked from = {};
 	struct unwind_state state;
+	bool guessed = false;
 	unsigned long *slot;
 
 	*n = 0;
 	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
 	     unwind_next_frame(&state)) {
+		/* The frames behind it tell that the task may be inside. */
+		guessed = guessed || jifl_walk_guessed(&state, from);
 		if (state.regs && user_mode(state.regs))
-			return true;
+			return !guessed;
+		from = jifl_walked(&state);
 		slot = jifl_walk_slot(&state);
 		if (slot < words.begin || slot >= words.end || *n == JIFL_ADOPT_FRAMES)
 			return false;
@@ -49,7 +54,7 @@ __no_sanitize_address bool jifl_adopt_walk(struct task_struct *task, struct jifl
 			.interrupted = state.regs,
 		};
 	}
-	return !unwind_error(&state);
+	return !guessed && !unwind_error(&state);
 }
 
 __no_sanitize_address bool jifl_adopt_is_traced(const struct jifl_adopt_frame *f)

@@ -24,7 +24,8 @@ struct jifl_adopt_frame {
 
 /*
  * Fills in the task's frames, the innermost first; *n: how many. words: of its stack. False: the
- * stack cannot be walked from end to end. The task does not run meanwhile.
+ * stack cannot be walked from end to end, and frames may be missing. The task does not run
+ * meanwhile.
  */
 bool jifl_adopt_walk(struct task_struct *task, struct jifl_words words,
 		     struct jifl_adopt_frame frames[JIFL_ADOPT_FRAMES], int *n);

@@ -127,17 +127,18 @@ static bool is_inside(const struct look *l, struct task_struct *task, struct jif
 		      bool *unread)
 {
 	const unsigned long *slot = words.begin;
+	struct jifl_walked from = {};
 	struct unwind_state state;
 
 	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
 	     unwind_next_frame(&state)) {
-		/* Frames behind an error are guesses: words between them may be left out. */
-		if (unwind_error(&state))
+		if (jifl_walk_guessed(&state, from))
 			break;
 		if (state.regs && user_mode(state.regs))
 			return false;
 		if (is_there(l, state.ip))
 			return true;
+		from = jifl_walked(&state);
 		slot = clamp(jifl_walk_slot(&state), words.begin, words.end);
 	}
 	*unread = unwind_error(&state);

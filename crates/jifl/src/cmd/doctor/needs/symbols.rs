@@ -296,6 +296,8 @@ pub const WANTED: &[Wanted] = &[
     // Kernels have some of these each, by version, compiler and options.
     hint(&["ftrace_disabled"]),
     hint(&["hardirq_stack_ptr"]),
+    // Without programs of BPF in machine code there is none.
+    hint(&["is_bpf_text_address"]),
     // Interrupts that a processor may not have.
     hint(&[
         "__tracepoint_local_timer_entry",
