@@ -67,6 +67,7 @@
 	X(front_returns, "the flight recorder's front calls, where it is to end with a jump") \
 	X(cells_mixed, "inserted code writes a record as another event's") \
 	X(cells_kept, "inserted code writes to the rings of a recording that has ended") \
+	X(stopped_by_counter, "a recording that has stopped goes on where the counter is set back") \
 	X(rings_kept, "system calls write to the rings of a recording that has ended") \
 	X(objects_late, "calls that have not ended are about nothing") \
 	X(objects_kept, "a row's calls are all about what the first one was about") \

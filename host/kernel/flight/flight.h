@@ -87,5 +87,17 @@ void jifl_flight_exit(void);
 int jifl_flight_request(const void *owner, struct file *file, struct jifl_flight *req);
 /* The file is closed. Sleeps. */
 void jifl_flight_closes(const void *owner);
+/* Shows it the recording, if there is one; no request is served meanwhile. Sleeps. */
+void jifl_flight_show(void (*what)(const struct jifl_region *region));
+
+/* --- suspend.c: a recording that has stopped, while the machine is suspended ------------------ */
+
+/*
+ * rests: nothing is recorded, whatever the time. Not any more: the recording in that region goes
+ * on; NULL: it has ended. Process context, under request.c's lock; sleeps.
+ */
+void jifl_flight_rest(const struct jifl_region *region, bool rests);
+void jifl_flight_suspend_init(void);
+void jifl_flight_suspend_exit(void);
 
 #endif

@@ -52,6 +52,7 @@ static struct {
 	u32 recording;
 	const struct jifl_flight_head *head;	/* NULL: none runs */
 	u64 mask;				/* events that are recorded */
+	bool rests;				/* none is */
 	s16 cells[JIFL_FLIGHT_EVENTS_MAX];	/* by event */
 } jifl_line_now;
 
@@ -66,7 +67,7 @@ static void jifl_line_lead(u32 event)
 
 	if (cell == JIFL_FLIGHT_NO_CELL)
 		return;
-	if (jifl_line_now.mask >> event & 1)
+	if (!jifl_line_now.rests && jifl_line_now.mask >> event & 1)
 		to = static_key_enabled(&jifl_flight_may_stop) ? &jifl_line_left :
 								 &jifl_line_now.head->stop_at;
 	if (JIFL_HOST_PLANTED(cells_kept) && to == &jifl_line_past &&
@@ -141,19 +142,33 @@ void jifl_flight_lines_begin(u32 recording, const struct jifl_flight_head *head)
 	jifl_line_now.recording = recording;
 	jifl_line_now.head = head;
 	jifl_line_now.mask = 0;
+	jifl_line_now.rests = false;
 	for (i = 0; i < JIFL_FLIGHT_EVENTS_MAX; i++)
 		jifl_line_now.cells[i] = JIFL_FLIGHT_NO_CELL;
 	mutex_unlock(&jifl_line_mutex);
 }
 
-void jifl_flight_lines_lead(u64 mask)
+static void jifl_line_lead_all(void)
 {
 	u32 i;
 
-	mutex_lock(&jifl_line_mutex);
-	jifl_line_now.mask = mask;
 	for (i = 0; jifl_line_now.head && i < JIFL_FLIGHT_EVENTS_MAX; i++)
 		jifl_line_lead(i);
+}
+
+void jifl_flight_lines_lead(u64 mask)
+{
+	mutex_lock(&jifl_line_mutex);
+	jifl_line_now.mask = mask;
+	jifl_line_lead_all();
+	mutex_unlock(&jifl_line_mutex);
+}
+
+void jifl_flight_lines_rest(bool rests)
+{
+	mutex_lock(&jifl_line_mutex);
+	jifl_line_now.rests = rests;
+	jifl_line_lead_all();
 	mutex_unlock(&jifl_line_mutex);
 }
 

@@ -13,6 +13,8 @@ void jifl_flight_lines_init(void);
 void jifl_flight_lines_begin(u32 recording, const struct jifl_flight_head *head);
 /* From now on inserted code records these events, as far as it may. Sleeps. */
 void jifl_flight_lines_lead(u64 mask);
+/* It records none of them, whatever it may; not any more. Sleeps. */
+void jifl_flight_lines_rest(bool rests);
 /* No cell leads there any more; nobody waits for who has asked one before. Sleeps. */
 void jifl_flight_lines_end(void);
 /* Does a cell lead there? Any context. */

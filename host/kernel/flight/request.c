@@ -78,6 +78,7 @@ static void jifl_flight_end(void)
 		jifl_flight_held[i] = NULL;
 	}
 	jifl_flight_nmore = 0;
+	jifl_flight_rest(NULL, false);
 	/* Writes to memory that was given back mostly do no harm that anybody sees at once. */
 	if (jifl_flight_leads_to(&jifl_flight_region) ||
 	    jifl_flight_lines_lead_to(jifl_flight_head()))
@@ -231,6 +232,7 @@ static int jifl_flight_thaw(void)
 	jifl_flight_aim_pause();
 	WRITE_ONCE(head->stop_why, JIFL_FLIGHT_RUNS);
 	WRITE_ONCE(head->stop_at, U64_MAX);
+	jifl_flight_rest(&jifl_flight_region, false);
 	jifl_flight_aim_resume();
 	jifl_region_flush_head(head);
 	return 0;
@@ -396,6 +398,14 @@ void jifl_flight_closes(const void *owner)
 	mutex_unlock(&jifl_flight_mutex);
 }
 
+void jifl_flight_show(void (*what)(const struct jifl_region *region))
+{
+	mutex_lock(&jifl_flight_mutex);
+	if (jifl_flight_head())
+		what(&jifl_flight_region);
+	mutex_unlock(&jifl_flight_mutex);
+}
+
 /* --- load, end, panic ------------------------------------------------------------------------- */
 
 /* Any context; other CPUs may be stopped. */
@@ -420,11 +430,13 @@ int jifl_flight_init(void)
 	if (ret)
 		return ret;
 	atomic_notifier_chain_register(&panic_notifier_list, &jifl_flight_notifier);
+	jifl_flight_suspend_init();
 	return jifl_flight_find_events();
 }
 
 void jifl_flight_exit(void)
 {
+	jifl_flight_suspend_exit();
 	atomic_notifier_chain_unregister(&panic_notifier_list, &jifl_flight_notifier);
 	mutex_lock(&jifl_flight_mutex);
 	if (jifl_flight_head())

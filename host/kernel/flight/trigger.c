@@ -101,6 +101,14 @@ void jifl_flight_trip(enum jifl_flight_stop why, u32 event, u64 after, bool nmi)
 	jifl_own_irq_restore(flags);
 }
 
+bool jifl_flight_cut_short(struct jifl_flight_head *head)
+{
+	if (READ_ONCE(head->stop_at) == U64_MAX)
+		return false;
+	jifl_flight_stop_by(head, rdtsc(), true);
+	return true;
+}
+
 /* --- time between two events ------------------------------------------------------------------ */
 
 static u64 jifl_slow_key(enum jifl_flight_key kind, u64 a, u64 b)

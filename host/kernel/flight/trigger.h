@@ -33,6 +33,8 @@ void jifl_flight_aim_away(void);
 void jifl_flight_look(u32 event, u64 a, u64 b, u64 time, bool nmi);
 /* It is to stop, for this reason, so many ticks from now. nmi: as above. Any context. */
 void jifl_flight_trip(enum jifl_flight_stop why, u32 event, u64 after, bool nmi);
+/* Has it stopped, or is it to stop? Then it has stopped now. Any context. */
+bool jifl_flight_cut_short(struct jifl_flight_head *head);
 /* Nanoseconds in ticks of the counter. */
 u64 jifl_flight_ticks(u64 ns);
 
