@@ -154,6 +154,7 @@
 	X(jumps_at_once, "a jump is written while threads may stand between its instructions") \
 	X(jumps_unchecked, "a jump is written where a branch leads between its instructions") \
 	X(replaced_copied, "copies run the original of a function that is replaced") \
+	X(own_threads_inside, "a module's own thread keeps the module, which alone can end it") \
 	X(modules_let_go, "the module of a replacement may go while threads are inside") \
 	X(handlers_own_probed, "breakpoints are set in what their own handler calls") \
 	X(data_taken_for_address, "words of a stack are changed by their looks") \

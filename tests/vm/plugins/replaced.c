@@ -3,8 +3,10 @@
  * Functions that replace those of jifl_contexts (modules/contexts.h) and of storm.c. Reading
  * /proc/replaced gives for each of them how often it was called at the levels task, softirq and
  * hard interrupt, and how many calls are inside. "go" written there lets sleepers go on, "wait" has
- * later ones sleep.
+ * later ones sleep. A thread of the module's own is inside all the time, and ends when it goes.
  */
+#include <linux/err.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/proc_fs.h>
@@ -109,6 +111,19 @@ static REPLACES int replaced_other(struct seq_file *s, u32 seed)
 	return seed;
 }
 
+static struct task_struct *own;
+
+static int replaced_thread(void *unused)
+{
+	set_current_state(TASK_IDLE);
+	while (!kthread_should_stop()) {
+		schedule();
+		set_current_state(TASK_IDLE);
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
 static int replaced_show(struct seq_file *s, void *unused)
 {
 	unsigned int i;
@@ -152,8 +167,11 @@ static int __init replaced_init(void)
 
 	if (err)
 		return err;
-	if (proc_create("replaced", 0600, NULL, &replaced_ops))
+	own = kthread_run(replaced_thread, NULL, "replaced");
+	if (!IS_ERR(own) && proc_create("replaced", 0600, NULL, &replaced_ops))
 		return 0;
+	if (!IS_ERR(own))
+		kthread_stop(own);
 	jifl_original_exit(work);
 	return -ENOMEM;
 }
@@ -162,6 +180,7 @@ module_init(replaced_init);
 static void __exit replaced_exit(void)
 {
 	remove_proc_entry("replaced", NULL);
+	kthread_stop(own);
 	jifl_original_exit(work);
 }
 module_exit(replaced_exit);

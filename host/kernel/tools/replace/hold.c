@@ -29,6 +29,9 @@
  * 6. A thread that was not inside comes there later only if the module leads it there itself. That
  *    is the module's own affair, as without JIFL. So tasks that are seen one after the other, in
  *    several stops, need not be outside at the same time.
+ * 7. A kernel thread whose function is the module's own is not asked about: it is always inside.
+ *    Whatever it has called, it comes back to that function, so the module cannot go before it ends
+ *    the thread, in its exit. That is why it must be allowed to go.
  *
  * A hold is on the list until its references are given back, so that whoever does not find it there
  * can remove the module.
@@ -40,6 +43,7 @@
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
@@ -77,6 +81,7 @@ struct jifl_hold {
 /* Who is where, in one stop. */
 struct look {
 	unsigned long begin, end;	/* text */
+	bool of_module;			/* all of a module's */
 	bool recorded;			/* an address there is in a record of the task */
 	u32 inside, unread;
 	struct jifl_thread threads[JIFL_THREADS_MAX];
@@ -145,12 +150,20 @@ static bool is_inside(const struct look *l, struct task_struct *task, struct jif
 	return *unread && looks_inside(l, words, slot);
 }
 
+/* Step 7. */
+static bool is_own_thread(const struct look *l, struct task_struct *task)
+{
+	return l->of_module && task->flags & PF_KTHREAD &&
+	       is_within(l, (unsigned long)kthread_func(task)) &&
+	       !JIFL_HOST_PLANTED(own_threads_inside);
+}
+
 static void look_at(struct look *l, struct task_struct *task)
 {
 	struct jifl_words words;
 	bool unread = false, inside;
 
-	if (!jifl_walk_may(task))
+	if (!jifl_walk_may(task) || is_own_thread(l, task))
 		return;
 	words = jifl_walk_words(task);
 	l->recorded = false;
@@ -188,6 +201,7 @@ static void look(const struct jifl_hold *h, struct look *l)
 	if (h->ended) {
 		jifl_compat_module_text(h->module, &l->begin, &size);
 		l->end = l->begin + size;
+		l->of_module = true;
 	} else {
 		l->begin = h->address;
 		l->end = jifl_ksym_end(h->address);
