@@ -38,7 +38,7 @@ static const char *const jifl_probe_own[] = {
 	"find_kallsyms_symbol*", "__bpf_address_lookup", "bpf_address_lookup", "lookup_rec",
 	"bsearch", "sprint_symbol*", "__sprint_symbol*", "sprintf", "snprintf", "vsprintf",
 	"vsnprintf", "format_decode", "string", "string_nocheck", "number", "put_dec*",
-	"strscpy", "sized_strscpy", "strlen", "strnlen", "strcmp", "strncmp", "strstr", "strchr",
+	"strscpy", "sized_strscpy", "strncpy", "strlen", "strnlen", "strcmp", "strncmp", "strstr", "strchr",
 	"strchrnul", "memcmp", "memchr", "memcpy", "memmove", "memset",
 	/* What programs read and write with. */
 	"copy_from_user_nofault", "copy_user_*", "rep_movs_alternative", "__check_object_size",

@@ -128,6 +128,7 @@ const CALLED: &[&str] = &[
     "put_dec*",
     "strscpy",
     "sized_strscpy",
+    "strncpy",
     "strlen",
     "strnlen",
     "strcmp",
