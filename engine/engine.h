@@ -192,9 +192,10 @@ bool jifl_engine_erase(void);
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
 
 /*
- * Has fn(block, NULL) called for each block of each context, before the context's own callback, and
- * also for blocks of destroyed contexts. NULL: nothing is called. Blocks that exist stay as they
- * are. Any context but NMI.
+ * Has fn(block, NULL) called for each block of each context, and also for blocks of destroyed
+ * contexts. It has the room for inserts that the context's own callback leaves, and has to say what
+ * it finds no room for. At the same instruction its inserts run first. NULL: nothing is called.
+ * Blocks that exist stay as they are. Any context but NMI.
  */
 void jifl_engine_everywhere(jifl_instrument_fn fn);
 

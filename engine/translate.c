@@ -147,14 +147,38 @@ static bool decode_follower(int context, const struct ir_block *b, struct ir_blo
 	return decode_at(addr, next) == JIFL_CAUSE_NONE;
 }
 
+static void turn_inserts(struct ir_block *b, u16 from, u16 to)
+{
+	struct ir_insert one;
+
+	while (from + 1 < to) {
+		one = b->inserts[from];
+		b->inserts[from++] = b->inserts[--to];
+		b->inserts[to] = one;
+	}
+}
+
+/*
+ * The context's inserts are made first: the others tell what they find no room for. They run after
+ * the others, which see registers as the instruction finds them.
+ */
 static void instrument(int context, struct ir_block *b)
 {
 	const struct cache_context *c = &cache.contexts[context];
+	const u16 first = b->ninserts;
+	u16 own;
 
-	if (jifl_translate_everywhere)
-		jifl_translate_everywhere(b, NULL);
 	if (c->fn)
 		c->fn(b, c->arg);
+	own = b->ninserts;
+	if (!jifl_translate_everywhere)
+		return;
+	jifl_translate_everywhere(b, NULL);
+	if (own == first || own == b->ninserts)
+		return;
+	turn_inserts(b, first, own);
+	turn_inserts(b, own, b->ninserts);
+	turn_inserts(b, first, b->ninserts);
 }
 
 static void note_source(jifl_orig addr, u32 len, u8 flags)

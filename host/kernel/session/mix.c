@@ -98,10 +98,11 @@ static void jifl_mix_instrument(struct ir_block *b, void *arg)
 	const struct jifl_mix *m = arg;
 	struct jifl_session *const *s;
 
+	/* A block has room for so many inserts. Plugins, behind it, are told of want of it. */
+	jifl_nested_insert(b, m);
 	for (s = m->in_order; *s; s++)
 		if ((*s)->instrument)
 			(*s)->instrument(b, (*s)->instrument_arg);
-	jifl_nested_insert(b, m);
 }
 
 int jifl_mix_init_alone(struct jifl_session *s)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from contexts import CALLS_ON, CONTEXTS, DEPTH, FILE, MODULE, N, call, calls, end_callers
 from kcore import kernel_memory
-from lib import SLOWNESS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session
+from lib import SLOWNESS, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same, session
 from lib import status, wait_for
 
 TRACING = Path("/sys/kernel/tracing")
@@ -382,6 +382,26 @@ def natively_for_two(graphs):
     kprobes.clear()
 
 
+def leave_room():
+    """Places with conditions take much of the room that a block has for inserts, and not that of what is counted there.
+
+    cp_new_stat is nearly all one block.
+    """
+    def counted(what):
+        end = run("jifl", "count", what, "fn:cp_new_stat", "--only", "-f", "json", "--", "sh", "-c", "exec stat /etc/hostname >/dev/null")
+        got = report(end.stdout)["by_name"]["cp_new_stat"]
+        return got["calls"], got["mean"], got["missed"]
+
+    alone = {what: counted(what) for what in ("insn", "block")}
+    check("a long block: its instructions", alone["insn"][1] > 40 and alone["insn"][0], alone)
+    owner = probe("fn:cp_new_stat insn", "--if", "pid != 1")
+    same("a long block, beside places with conditions", {what: counted(what) for what in alone}, alone)
+    data = json.loads(interrupt(owner)[0])
+    places = int(alone["insn"][1]) - 1
+    check("a long block: each place counts, or is told that it does not",
+          data["incomplete"] or sum(row["hits"] for row in data["places"]) >= 2 * places * alone["insn"][0], data)
+
+
 def switched_off(graphs):
     """Without kprobes there are no breakpoints: a session is refused, or says so at its end."""
     loop, _ = loop_of_work(graphs)
@@ -715,6 +735,7 @@ def probes(rounds="1"):
     without_a_door(graphs)
     jumps(int(rounds))
     beside_own(graphs)
+    leave_room()
     beside_kprobes(graphs)
     inside_others(graphs)
     switched_off(graphs)
