@@ -115,6 +115,7 @@
 	X(beginnings_shared, "calls by jumps in place come to the block that counts calls of copies") \
 	X(loops_counted, "functions are entered by jumps to which their own loops lead") \
 	X(gates_returned_to, "who sleeps keeps the address of a gate whose jump goes") \
+	X(held_let_go, "a jump goes while a breakpoint stands in its gate") \
 	X(gates_unarmed, "breakpoints at instructions that a jump has replaced are not written") \
 	X(tracers_skipped, "copies enter pieces past the call of another tracer") \
 	X(entered_twice, "a function is entered at its site and behind it") \

@@ -161,11 +161,29 @@ unsigned long jifl_gate_text(unsigned long addr)
 	return addr;
 }
 
-void jifl_gate_arm(const struct jifl_jump *j, u32 i, bool armed)
+/* Writes its i-th int3, or the nop; jifl_poke_sync has all see it. Under jifl_poke_lock. */
+static void arm(const struct jifl_jump *j, u32 i, bool armed)
 {
 	const u8 byte = armed ? INT3_INSN_OPCODE : OPCODE_NOP;
 
 	jifl_poke(jifl_gate_slot(j, i), &byte, 1);
+}
+
+void jifl_gates_arm(const unsigned long *addresses, u32 n, bool armed)
+{
+	const struct jifl_jump *j;
+	u32 i, k;
+
+	jifl_poke_lock();
+	for (i = 0; i < n; i++) {
+		j = jifl_jump_of(addresses[i]);
+		for (k = 0; j && k < j->n; k++)
+			if (j->begin + j->from[k] == addresses[i])
+				arm(j, k, armed);
+		cond_resched();
+	}
+	jifl_poke_sync();
+	jifl_poke_unlock();
 }
 
 /* True if `to` is in reach of a displacement that ends at `end`. */

@@ -28,7 +28,8 @@
  * 5. A kprobe that comes later can stand at the beginning alone, because all of the jump is one
  *    instruction. The kernel then emulates the jump. The jump cannot go meanwhile: its first byte
  *    is kept by the kprobe. It stays, with its gate, until the kprobe has gone, and so does the
- *    module (jump_kept). Calls pass through the gate then.
+ *    module (jump_kept). Calls pass through the gate then. It stays, too, while it is held, for a
+ *    breakpoint in the gate: of a session that began when it was kept, and is no user of it.
  * 6. The engine never decodes a jump: it sees the text as it was (jifl_host_lift_text). Where the
  *    engine sends a thread to the text between the instructions, the thread goes to the gate
  *    instead (jifl_jump_native): from the dispatcher, which has found no block, and in jifl_evict,
@@ -204,7 +205,7 @@ static void jumps_go(struct jifl_jump **list, u32 n)
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		list[i]->refused = false;
+		list[i]->refused = list[i]->held && !JIFL_HOST_PLANTED(held_let_go);
 	jifl_poke_lock();
 	put_int3(list, n, true);
 	put_behind_int3(list, n, false);
@@ -245,7 +246,6 @@ static void keep(struct jifl_jump *j)
 
 static void jump_kept(struct work_struct *work);
 static DECLARE_DELAYED_WORK(kept_work, jump_kept);
-
 static void jump_kept(struct work_struct *work)
 {
 	struct jifl_jump *j = NULL;
@@ -385,22 +385,22 @@ int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may,
 	return ret;
 }
 
-void jifl_jump_arm(const unsigned long *addresses, u32 n, bool armed)
+bool jifl_jump_hold(unsigned long addr, bool held)
 {
-	const struct jifl_jump *j;
-	u32 i, k;
+	struct jifl_jump *j;
 
 	mutex_lock(&jump_mutex);
-	jifl_poke_lock();
-	for (i = 0; i < n; i++) {
-		j = jifl_jump_of(addresses[i]);
-		for (k = 0; j && k < j->n; k++)
-			if (j->begin + j->from[k] == addresses[i])
-				jifl_gate_arm(j, k, armed);
-		cond_resched();
-	}
-	jifl_poke_sync();
-	jifl_poke_unlock();
+	j = jifl_jump_of(addr);
+	if (j)
+		j->held += held ? 1 : -1;
+	mutex_unlock(&jump_mutex);
+	return j;
+}
+
+void jifl_jump_arm(const unsigned long *addresses, u32 n, bool armed)
+{
+	mutex_lock(&jump_mutex);
+	jifl_gates_arm(addresses, n, armed);
 	mutex_unlock(&jump_mutex);
 }
 

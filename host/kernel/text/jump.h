@@ -50,6 +50,7 @@ struct jifl_jump {
 	bool looped;		/* the function itself leads to it: it is met without a call */
 	bool looked;		/* what leads there was looked at before; jump.c's mutex */
 	u32 users;		/* jump.c's mutex */
+	u32 held;		/* for int3s in its gate; jump.c's mutex */
 	bool evicted;		/* jifl_evict came after its last user; jump.c's mutex */
 	struct module *module;	/* somebody else's kprobe keeps it: a reference for that time */
 	void *owner;		/* whose calls the stub looks at; NULL: nobody's */
@@ -91,8 +92,13 @@ unsigned long jifl_jump_native(unsigned long addr);
  */
 unsigned long jifl_jump_changes(unsigned long addr, u8 first);
 /*
+ * Has the jump stay that has replaced the instruction at addr, or takes that back. False: none has.
+ * As jifl_jump_arm.
+ */
+bool jifl_jump_hold(unsigned long addr, bool held);
+/*
  * Has an int3 stand in the gate before each of these instructions, which a jump has replaced, or
- * takes it away. Before it returns, each processor has seen it. The jumps stay meanwhile. Process
+ * takes it away. Before it returns, each processor has seen it. The jumps are held. Process
  * context, not under jifl_poke_lock; sleeps.
  */
 void jifl_jump_arm(const unsigned long *addresses, u32 n, bool armed);
@@ -158,8 +164,8 @@ bool jifl_gate_write(struct jifl_jump *j, unsigned long stub);
 unsigned long jifl_gate_door(const struct jifl_jump *j);
 /* That of the first gate, and of the last one. False: there are no gates. */
 bool jifl_gate_doors(unsigned long *first, unsigned long *last);
-/* Writes its i-th int3, or the nop; jifl_poke_sync has all see it. Under jifl_poke_lock. */
-void jifl_gate_arm(const struct jifl_jump *j, u32 i, bool armed);
+/* jifl_jump_arm; jump.c's mutex. */
+void jifl_gates_arm(const unsigned long *addresses, u32 n, bool armed);
 /* The gate's address of its i-th int3, or nop. */
 unsigned long jifl_gate_slot(const struct jifl_jump *j, u32 i);
 /* The jump whose gate contains addr; NULL: none. Any context. */

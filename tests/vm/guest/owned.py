@@ -9,6 +9,7 @@ Such a function is entered by a jump behind the site. The tracers are a direct c
 
 import json
 import os
+import time
 from pathlib import Path
 
 from bare import ME, recorded
@@ -115,6 +116,28 @@ def comes_and_goes():
     end = run("insmod", DIRECT, f"function={WORK}")
     check("a session that has the site keeps it", end.returncode and not is_loaded("jifl_direct"), end)
     interrupt(with_site)
+
+
+def kept():
+    """A jump that a kprobe has kept stays for a place in it, which only the gate has."""
+    mark = log_mark()
+    take()
+    maker = session("call", f"fn:{WORK}")
+    EVENTS.write_text(f"p:owned/kept {WORK}+0x5\n")
+    enabled = EVENTS.with_name("events") / "owned/kept/enable"
+    enabled.write_text("1")
+    interrupt(maker)
+    give()
+    said, = complaints(kernel_log(mark))
+    check("a jump that was kept: the module says so", f"a kprobe stands on a jump at {WORK}+0x" in said, said)
+    place = f"fn:{WORK}+0x8"
+    owner = probe(place)
+    enabled.write_text("0")
+    EVENTS.write_text("")
+    # The module looks for the kprobe each second.
+    time.sleep(3)
+    made = sum(sum(call(context).values()) for context in ("task", "stopper", "nmi"))
+    same("a jump that was kept: hits", [row["hits"] for row in json.loads(interrupt(owner)[0])["places"]], [made])
 
 
 def tools():
@@ -298,8 +321,9 @@ def bpf(program):
 
 
 def program(fentry_program):
-    mark = log_mark()
     same("the module comes", run("insmod", MODULE).returncode, 0)
+    kept()
+    mark = log_mark()
     each_context()
     inside_others()
     recursion()

@@ -25,8 +25,8 @@
  * 5. Where a jump in place has replaced the instruction (text/jump.h), each native execution is one
  *    in the gate, behind a nop for which an int3 stands while the breakpoint is in the table. Each
  *    processor has seen the int3 before the session starts, and the nop before the breakpoint
- *    leaves the table. Nothing else writes there. The jump was there before the session looked
- *    (jifl_notrace_attach), and stays longer than its breakpoints do. A jump comes only where no
+ *    leaves the table. Nothing else writes there. The jump is held as long as it has a breakpoint
+ *    (jifl_jump_hold). A jump comes only where no
  *    other int3 stands (step 4 in the head of text/jump.c), so no breakpoint of another kind is at
  *    its instructions.
  *
@@ -159,8 +159,12 @@ static int jifl_probe_join(struct jifl_probe *p, struct jifl_probe_site *site, b
 		jifl_probe_join_list(site, b);
 		return 0;
 	}
-	if (jifl_jump_has(address))
-		return jifl_probe_make_other(site, address, JIFL_BREAKPOINT_GATE, &step);
+	if (jifl_jump_hold(address, true)) {
+		err = jifl_probe_make_other(site, address, JIFL_BREAKPOINT_GATE, &step);
+		if (err)
+			jifl_jump_hold(address, false);
+		return err;
+	}
 	if (own && jifl_int3_may(walk, address, &step))
 		return jifl_probe_make_other(site, address, JIFL_BREAKPOINT_OWN, &step);
 	err = jifl_probe_make(site, address);
@@ -256,12 +260,18 @@ static void jifl_probe_arm_gates(const struct jifl_probe *p)
 static void jifl_probe_disarm_gates(struct kprobe **leaving, u32 n)
 {
 	struct jifl_probe_batch batch = {};
+	struct jifl_breakpoint *b;
 	u32 i;
 
 	for (i = 0; i < n; i++)
 		jifl_probe_arm_gate(&batch, container_of(leaving[i], struct jifl_breakpoint,
 							 probe[0]), false);
 	jifl_probe_arm_gate(&batch, NULL, false);
+	for (i = 0; i < n; i++) {
+		b = container_of(leaving[i], struct jifl_breakpoint, probe[0]);
+		if (b->kind == JIFL_BREAKPOINT_GATE)
+			jifl_jump_hold(b->address, false);
+	}
 }
 
 int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why)
