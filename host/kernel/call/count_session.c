@@ -6,6 +6,7 @@
  * Context: process, under jifl_session_mutex; the module's init and exit.
  */
 #include <linux/errno.h>
+#include <linux/rcupdate.h>
 
 #include "../kernel.h"
 #include "../store/percpu.h"
@@ -63,6 +64,9 @@ void jifl_count_stop(struct jifl_session *s)
 		jifl_switch_threads(-1);
 	if (!--jifl_count_users)
 		jifl_switch_unhook();
+	else if (s->tool->records)
+		/* A switch that has seen that marks are wanted writes to rings that go. */
+		synchronize_rcu();
 }
 
 int jifl_count_init(void)

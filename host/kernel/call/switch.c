@@ -42,7 +42,7 @@ static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
 	if (jifl_saved_try(t, v))
 		return;
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		jifl_count_miss_call(v->lanes[lane].call, JIFL_MISS_ROOM);
+		jifl_switch_mark_given_up(v->lanes[lane].call, JIFL_MISS_ROOM);
 }
 
 /* The task dies: the counts of its calls are final. */

@@ -133,7 +133,8 @@ void jifl_ring_end_wait(bool of_function)
 {
 	const u64 *limit = raw_cpu_ptr(&jifl_cpu.ring_limit);
 
-	if (of_function)
+	/* On PREEMPT_RT an allocation may sleep, and preemption is off. */
+	if (of_function || IS_ENABLED(CONFIG_PREEMPT_RT))
 		jifl_ring_wait_in_kernel(limit);
 	else
 		jifl_ring_wait(limit);

@@ -15,6 +15,12 @@
  * calls may end before it is on its way to user space. Until it is, it may sleep without limit. So
  * jifl_ring_wait_close takes back the work of tasks that have not come to it. Taking a place and
  * giving it back wakes nobody.
+ *
+ * The end of a session does not wait for tasks in places whose work it cannot take back. Such a
+ * task may be about to close the file of another session, which waits for this end: work of its
+ * list runs one after the other, the newest first. Its own work ends at once when it comes, as no
+ * later session is waited for by it (`opened`), and reads what always exists. The module's exit
+ * waits for it: then no file is open.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -43,6 +49,7 @@ struct jifl_ring_waiter {
 	struct callback_head work;
 	const u64 *limit;		/* the CPU's limit */
 	u64 full;			/* the limit's value when the ring was full */
+	u32 opened;			/* for the reader of which rings */
 	struct task_struct *task;	/* in the table: whose place it is; NULL: it is free */
 };
 
@@ -53,6 +60,7 @@ static struct jifl_ring_waiter
 jifl_ring_places[(1u << JIFL_RING_PLACES_BITS) + JIFL_RING_WINDOW];
 
 static pid_t jifl_ring_reader;		/* 0: no task waits */
+static u32 jifl_ring_opened;		/* how often there was one */
 static atomic_t jifl_ring_waiters;	/* tasks about to wait, or waiting, that have no place */
 static DECLARE_WAIT_QUEUE_HEAD(jifl_ring_room);
 static atomic64_t jifl_ring_waits, jifl_ring_waited_ns;
@@ -72,7 +80,8 @@ static void jifl_ring_waiter_gone(struct jifl_ring_waiter *w)
 
 static bool jifl_ring_wait_is_over(const struct jifl_ring_waiter *w)
 {
-	return READ_ONCE(*w->limit) != w->full || !READ_ONCE(jifl_ring_reader);
+	return READ_ONCE(*w->limit) != w->full || !READ_ONCE(jifl_ring_reader) ||
+	       READ_ONCE(jifl_ring_opened) != w->opened;
 }
 
 /*
@@ -93,11 +102,15 @@ static void jifl_ring_wait_here(struct callback_head *work)
 {
 	struct jifl_ring_waiter *w = container_of(work, struct jifl_ring_waiter, work);
 	u64 start = ktime_get_ns();
+	const bool in_time = current->flags & PF_EXITING || jifl_ring_wait_idle(w);
 
-	if (!(current->flags & PF_EXITING) && !jifl_ring_wait_idle(w))
-		jifl_ring_limits_lift();
-	atomic64_inc(&jifl_ring_waits);
-	atomic64_add(ktime_get_ns() - start, &jifl_ring_waited_ns);
+	/* Not of a later reader's. */
+	if (READ_ONCE(jifl_ring_opened) == w->opened) {
+		if (!in_time)
+			jifl_ring_limits_lift();
+		atomic64_inc(&jifl_ring_waits);
+		atomic64_add(ktime_get_ns() - start, &jifl_ring_waited_ns);
+	}
 	jifl_ring_waiter_gone(w);
 }
 
@@ -112,6 +125,7 @@ static void jifl_ring_wait_add(struct jifl_ring_waiter *w, const u64 *limit)
 {
 	w->limit = limit;
 	w->full = READ_ONCE(*limit);
+	w->opened = READ_ONCE(jifl_ring_opened);
 	init_task_work(&w->work, jifl_ring_wait_here);
 	WRITE_ONCE(jifl_ring_ever_waited, true);
 	/* Pairs with jifl_ring_wait_close: either it sees this waiter, or this waiter sees it. */
@@ -177,27 +191,24 @@ static bool jifl_ring_is_work(struct callback_head *work, void *wanted)
 
 /*
  * Nobody takes a place any more. A task in a place has its work still, or is about to have it, or
- * executes it and does not wait.
+ * has it on the list that it executes. In the first case the place is emptied. True: it is empty.
  */
-static void jifl_ring_empty_place(struct jifl_ring_waiter *w)
+static bool jifl_ring_empty_place(struct jifl_ring_waiter *w)
 {
 	struct task_struct *task;
 
-	for (;;) {
-		rcu_read_lock();
-		/* It is in its place until exit_task_work is over. RCU keeps it from there on. */
-		task = READ_ONCE(w->task);
-		if (task)
-			get_task_struct(task);
-		rcu_read_unlock();
-		if (!task)
-			break;
-		if (jifl_import(task_work_cancel_match)(task, jifl_ring_is_work, &w->work))
-			jifl_ring_waiter_gone(w);
-		else
-			msleep(1);
-		put_task_struct(task);
-	}
+	rcu_read_lock();
+	/* It is in its place until exit_task_work is over. RCU keeps it from there on. */
+	task = READ_ONCE(w->task);
+	if (task)
+		get_task_struct(task);
+	rcu_read_unlock();
+	if (!task)
+		return true;
+	if (jifl_import(task_work_cancel_match)(task, jifl_ring_is_work, &w->work))
+		jifl_ring_waiter_gone(w);
+	put_task_struct(task);
+	return false;
 }
 
 /* --- the reader's side ---------------------------------------------------------------- */
@@ -211,6 +222,7 @@ void jifl_ring_wait_open(pid_t reader)
 {
 	atomic64_set(&jifl_ring_waits, 0);
 	atomic64_set(&jifl_ring_waited_ns, 0);
+	WRITE_ONCE(jifl_ring_opened, jifl_ring_opened + 1);
 	WRITE_ONCE(jifl_ring_reader, reader);
 }
 
@@ -234,6 +246,11 @@ void jifl_ring_wait_count(u64 *waits, u64 *ns)
 
 void jifl_ring_wait_exit(void)
 {
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(jifl_ring_places); i++)
+		while (!jifl_ring_empty_place(&jifl_ring_places[i]))
+			msleep(1);
 	/*
 	 * A task that has waited may still have to execute an instruction or two of the module,
 	 * though it is not counted any more.

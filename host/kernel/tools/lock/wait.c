@@ -24,6 +24,7 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../compat/ksym.h"
+#include "../../compat/preempt.h"
 #include "../../store/percpu.h"
 #include "lock.h"
 
@@ -213,7 +214,7 @@ static void leave_alone(void)
 static void leave_alone_no_more(void)
 {
 	jifl_own_end();
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 void jifl_lock_begin(struct jifl_lock_table *t, unsigned long lock, unsigned long sp,
