@@ -37,9 +37,9 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../run/unwind.h"
-#include "../store/level.h"
 #include "condition.h"
 #include "count.h"
+#include "filter.h"
 #include "under.h"
 #include "whose.h"
 
@@ -90,7 +90,7 @@ bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *f
 
 bool jifl_condition_is_meant(const struct jifl_aim *aim, const struct jifl_facts *facts)
 {
-	return jifl_filter_has_level(&aim->session->filter, jifl_level()) &&
+	return jifl_filter_match_inserted(&aim->session->filter) &&
 	       (jifl_condition_holds(aim, facts) || JIFL_HOST_PLANTED(nested_unconditional));
 }
 

@@ -34,6 +34,7 @@
 #include "adopted.h"
 #include "condition.h"
 #include "count.h"
+#include "filter.h"
 #include "keys.h"
 #include "stats.h"
 #include "tool.h"
@@ -88,8 +89,11 @@ static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool 
 	if (!st)
 		return;
 	/* That clock may stand still for a moment where others' adjust it. */
-	if (s->flags & JIFL_FLAG_DURATION)
+	if (s->flags & JIFL_FLAG_DURATION) {
+		jifl_own_begin();
 		count = max_t(s64, ktime_get_mono_fast_ns() - count, 0);
+		jifl_own_end();
+	}
 	if (!(s->flags & JIFL_FLAG_RETVAL))
 		jifl_stats_add(st, count, no_return);
 	else if (no_return)
@@ -410,10 +414,10 @@ u32 jifl_count_entry_inner(struct jifl_aim *aim, struct ir_insert *entry)
 	return 1 + (s->tool->skips ? s->tool->skips(s, aim->target, entry + 1) : 0);
 }
 
-/* Inserted where a function begins whose call is inside another call of the same session. */
+/* Inserted where a function begins whose call is inside a call, and is not counted. */
 static void jifl_count_miss_nested(struct jifl_aim *aim)
 {
-	if (jifl_filter_has_level(&aim->session->filter, jifl_level()))
+	if (jifl_filter_match_inserted(&aim->session->filter))
 		jifl_count_miss(aim, JIFL_MISS_NESTED);
 }
 

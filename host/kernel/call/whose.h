@@ -38,7 +38,7 @@ struct jifl_tool;
 /* Of traces: records with words. */
 #define JIFL_FLAGS_FUNCTIONS (JIFL_FLAG_VALUES | JIFL_FLAG_CLOCK)
 
-/* Which calls a session is about; session/filter.c fills it. */
+/* Which calls a session is about; filter.c fills it. */
 struct jifl_filter {
 	u32 mask;		/* JIFL_FILTER_* */
 	struct pid *pid, *tgid;	/* references held */

@@ -76,12 +76,12 @@
 #include "../enter/function.h"
 #include "../enter/guard.h"
 #include "../call/adopted.h"
+#include "../call/filter.h"
 #include "../call/returns.h"
 #include "../call/switch.h"
 #include "../call/tool.h"
 #include "adopt.h"
 #include "adopt_frames.h"
-#include "filter.h"
 #include "session.h"
 #include "warm.h"
 

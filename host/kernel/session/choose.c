@@ -33,6 +33,7 @@
 #include "../store/percpu.h"
 #include "../call/condition.h"
 #include "../call/count.h"
+#include "../call/filter.h"
 #include "../call/levels.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
@@ -44,7 +45,6 @@
 #include "choose.h"
 #include "choose_call.h"
 #include "choose_piece.h"
-#include "filter.h"
 #include "mix.h"
 #include "session.h"
 
@@ -95,7 +95,14 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 	u64 piece = 0;
 	u32 lanes;
 
-	lanes = t ? jifl_choose_match(t, JIFL_LEVEL_TASK, NULL, aims) : 0;
+	if (!t)
+		return 0;
+	/* Filters call functions that may be targets. */
+	preempt_disable_notrace();
+	jifl_own_begin_at(JIFL_LEVEL_TASK);
+	lanes = jifl_choose_match(t, JIFL_LEVEL_TASK, NULL, aims);
+	jifl_own_end_at(JIFL_LEVEL_TASK);
+	jifl_preempt_enable();
 	if (!lanes)
 		return 0;
 	w = jifl_choose_way(t, aims, lanes, 0);

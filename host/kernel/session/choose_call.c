@@ -12,12 +12,12 @@
 #include "../store/percpu.h"
 #include "../call/condition.h"
 #include "../call/count.h"
+#include "../call/filter.h"
 #include "../call/levels.h"
 #include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/target.h"
 #include "choose_call.h"
-#include "filter.h"
 #include "mix.h"
 
 u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,

@@ -7,11 +7,11 @@
 #include "../plant.h"
 #include "../store/ring.h"
 #include "../call/count.h"
+#include "../call/filter.h"
 #include "../call/program.h"
 #include "../call/tool.h"
 #include "../call/under.h"
 #include "aim.h"
-#include "filter.h"
 #include "session.h"
 
 struct jifl_session *jifl_session_alloc(u32 ntargets)

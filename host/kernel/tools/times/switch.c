@@ -38,8 +38,8 @@
 #include "../../plant.h"
 #include "../../compat/compat.h"
 #include "../../compat/runqueue.h"
+#include "../../call/filter.h"
 #include "../../call/whose.h"
-#include "../../session/filter.h"
 #include "times.h"
 
 static bool jifl_times_is_inside_any(const struct jifl_times *t, struct jifl_times_record *r)

@@ -4,7 +4,7 @@
 #define JIFL_HOST_FILTER_H
 
 #include <linux/types.h>
-#include "../call/whose.h"
+#include "whose.h"
 
 struct jifl_start;
 struct task_struct;
@@ -24,5 +24,8 @@ static inline bool jifl_filter_match(const struct jifl_filter *f, enum jifl_leve
 {
 	return !f->mask || jifl_filter_match_some(f, level);
 }
+
+/* The same for inserted code: what it calls is the module's own. Any context. */
+bool jifl_filter_match_inserted(const struct jifl_filter *f);
 
 #endif

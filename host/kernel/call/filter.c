@@ -9,6 +9,7 @@
 #include <linux/cgroup.h>
 #include <linux/glob.h>
 #include <linux/pid.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -16,6 +17,8 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/preempt.h"
+#include "../store/percpu.h"
 #include "filter.h"
 
 #define JIFL_FILTER_ALL	(JIFL_FILTER_PID | JIFL_FILTER_TGID | JIFL_FILTER_COMM | \
@@ -135,4 +138,18 @@ bool jifl_filter_match_some(const struct jifl_filter *f, enum jifl_level level)
 	if (level != JIFL_LEVEL_TASK && !JIFL_HOST_PLANTED(interrupts_filtered))
 		return jifl_filter_has_all(f, level);
 	return jifl_filter_match_task(f, current);
+}
+
+bool jifl_filter_match_inserted(const struct jifl_filter *f)
+{
+	enum jifl_level level;
+	bool match;
+
+	preempt_disable_notrace();
+	level = jifl_level();
+	jifl_own_begin_at(level);
+	match = jifl_filter_match(f, level);
+	jifl_own_end_at(level);
+	jifl_preempt_enable();
+	return match;
 }
