@@ -124,10 +124,10 @@ static int jifl_control_detach(struct jifl_file *f, void *arg)
 		ret = jifl_session_detach(req->id, f->session, &drain, plugin);
 		if (ret == -EAGAIN) {
 			ret = jifl_plugin_ctl(plugin, false);
+			cond_resched();
 			/* Another task has stopped the plugin: look again. */
 			if (ret == -EALREADY || ret == -ENOENT)
-				ret = 0;
-			cond_resched();
+				continue;
 		}
 		if (ret)
 			break;

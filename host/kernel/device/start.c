@@ -33,8 +33,11 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 {
 	const struct jifl_condition *condition = NULL;
 	enum jifl_refusal refused;
-	int ret;
+	/* The answer tells whether a function begins at an address. */
+	int ret = s->nfunctions ? 0 : jifl_require_addresses();
 
+	if (ret)
+		return ret;
 	if (!spec->id != !s->tool->replaces ||
 	    !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
 	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
@@ -169,8 +172,12 @@ static int jifl_start_conditions(struct jifl_session *s, const struct jifl_start
 
 static int jifl_start_under(struct jifl_session *s, const struct jifl_start *req)
 {
-	struct jifl_under *u = jifl_under_open(u64_to_user_ptr(req->under), req->nunder);
+	struct jifl_under *u;
+	int ret = req->nunder ? jifl_require_addresses() : 0;
 
+	if (ret)
+		return ret;
+	u = jifl_under_open(u64_to_user_ptr(req->under), req->nunder);
 	if (IS_ERR(u))
 		return PTR_ERR(u);
 	s->under = u;

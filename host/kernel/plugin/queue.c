@@ -68,7 +68,8 @@ static bool jifl_queue_check(struct jifl_plugin *p, const jifl_queue_t *q, size_
 {
 	unsigned long flags;
 
-	if (!q->ends)
+	/* Pairs with the release in jifl_plugin_queue_init. */
+	if (!smp_load_acquire(&q->ends))
 		return false;
 	if (size == q->size)
 		return true;
@@ -160,10 +161,12 @@ int jifl_plugin_queue_init(struct jifl_plugin *p, jifl_queue_t *q, size_t size, 
 	ends = jifl_store_alloc(sizeof(*ends));
 	for (i = 0; q->memory && i < q->n; i++)
 		jifl_queue_place(q, i)->turn = i;
-	/* From now on the queue can be used, if there is memory for records. */
-	q->ends = ends;
-	if (q->memory && ends)
+	if (q->memory && ends) {
+		/* From now on the queue can be used. */
+		smp_store_release(&q->ends, ends);
 		return 0;
+	}
+	vfree(ends);
 	jifl_store_remove(&q->store);
 	return -ENOMEM;
 }

@@ -12,7 +12,6 @@
  * Context: ring_put: any but NMI; the others sleep.
  */
 #include <linux/cpumask.h>
-#include <linux/irqflags.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
@@ -21,7 +20,9 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
 #include "plugin.h"
 
 #define JIFL_RECORDS_MAX	(1u << 24)	/* a mistake is refused, not allocated */
@@ -66,11 +67,13 @@ void jifl_plugin_ring_put(ring_t *r, const void *record)
 {
 	unsigned long flags;
 
-	if (!r->cpus)
+	/* Pairs with the release in jifl_plugin_ring_init. */
+	if (!smp_load_acquire(&r->cpus))
 		return;
-	local_irq_save(flags);
+	/* What it calls may be a target: a record of that would take the same place. */
+	flags = jifl_own_irq_save();
 	jifl_ring_put_here(r, smp_processor_id(), record);
-	local_irq_restore(flags);
+	jifl_own_irq_restore(flags);
 }
 EXPORT_SYMBOL_GPL(jifl_plugin_ring_put);
 
@@ -178,7 +181,8 @@ int jifl_plugin_ring_read(struct jifl_plugin *p, struct jifl_plugin_read *req)
 	char *line;
 	int ret = 0;
 
-	if (!r)
+	/* Pairs with the release in jifl_plugin_ring_init: it may be in the making. */
+	if (!r || !smp_load_acquire(&r->cpus))
 		return -ENODATA;
 	if (room < RING_LINE_MAX)
 		return -EINVAL;
@@ -211,6 +215,8 @@ int jifl_plugin_ring_init(struct jifl_plugin *p, ring_t *r, size_t size, unsigne
 			  ring_show show)
 {
 	static const char what[] = "ring_init";
+	struct jifl_ring_cpu *cpus;
+	char *memory;
 	int ret = jifl_store_check(p, r ? &r->store : NULL, what);
 	const char *wrong = jifl_ring_wrong(size, n, show);
 
@@ -225,10 +231,16 @@ int jifl_plugin_ring_init(struct jifl_plugin *p, ring_t *r, size_t size, unsigne
 	r->stride = ALIGN(sizeof(struct jifl_ring_place) + size, sizeof(u64));
 	r->n = n;
 	r->show = show;
-	r->memory = jifl_store_alloc(array3_size(nr_cpu_ids, n, r->stride));
-	r->cpus = jifl_store_alloc(array_size(nr_cpu_ids, sizeof(*r->cpus)));
-	if (r->memory && r->cpus)
+	memory = jifl_store_alloc(array3_size(nr_cpu_ids, n, r->stride));
+	cpus = jifl_store_alloc(array_size(nr_cpu_ids, sizeof(*cpus)));
+	if (memory && cpus) {
+		r->memory = memory;
+		/* From now on there are records, for writers and readers. */
+		smp_store_release(&r->cpus, cpus);
 		return 0;
+	}
+	vfree(memory);
+	vfree(cpus);
 	jifl_store_remove(&r->store);
 	return -ENOMEM;
 }

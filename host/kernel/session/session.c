@@ -208,7 +208,12 @@ static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 			*busy_session = other->session->id;
 		}
 	s->lane = JIFL_HOST_PLANTED(lane_shared) ? 0 : ffz(taken);
-	return s->lane < JIFL_LANES ? 0 : -EBUSY;
+	if (s->lane >= JIFL_LANES)
+		return -EBUSY;
+	/* What is in the way from here on is none of these. */
+	*busy_target = 0;
+	*busy_session = 0;
+	return 0;
 }
 
 /* What s needs of its own before it can be armed. */

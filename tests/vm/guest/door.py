@@ -31,7 +31,7 @@ RATE_LIMIT_SECONDS = 6
 SLAB_NOISE_KIB = 768
 GETPID, GETPPID = 39, 110
 PLUGINS = ["icount", "calltrace"]   # which door_fuzz asks for
-TRACE, PROFILE, PATH, LOCK, MEM = 5, 6, 7, 8, 9  # kinds of sessions
+CALL, TRACE, PROFILE, PATH, LOCK, MEM = 1, 5, 6, 7, 8, 9  # kinds of sessions
 
 
 def error_of(function, *arguments):
@@ -262,6 +262,7 @@ def addresses():
             same("nor locks looked at", error_of(another.start, LOCK, [GETPID]), "EPERM")
             same("nor paths and accesses recorded", [error_of(another.start, kind, [GETPID]) for kind in (PATH, MEM)],
                  ["EPERM"] * 2)
+            same("nor functions looked for", error_of(another.start_of, CALL, [Device.function(0, "none")]), "EPERM")
         same("nor given", error_of(device.call, "records"), "EPERM")
         same("nor their counts", error_of(device.table, device.PROFILE), "EPERM")
         same("nor their locks", error_of(device.table, device.LOCK), "EPERM")

@@ -510,6 +510,11 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
     all.filter(|(_, count)| *count > 0).collect()
 }
 
+fn has_functions(session: &Session) -> bool {
+    let mut targets = session.targets.iter();
+    targets.any(|target| target.function().is_some())
+}
+
 /// Why a session was refused.
 fn refused(
     door: &impl Door,
@@ -542,12 +547,15 @@ fn refused(
              x64_sys_call: remove that first; the kernel's log (dmesg) names it",
         ),
         Some(Errno::PERM) if start.kind == Kind::Replace as u32 => Failure::cannot(
-            "a function is replaced only for users who may load modules: CAP_SYS_MODULE is needed",
+            "a function is replaced only for users who may load modules (CAP_SYS_MODULE is needed), \
+             and see kernel addresses (kernel.kptr_restrict)",
         ),
-        Some(Errno::PERM) if is(start, Fact::Addresses) => Failure::cannot(
-            "functions are shown only to users who may see kernel addresses: set \
+        Some(Errno::PERM) if is(start, Fact::Addresses) || has_functions(session) => {
+            Failure::cannot(
+                "functions are shown only to users who may see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",
-        ),
+            )
+        }
         Some(Errno::ALREADY) => Failure::failed(format!(
             "{} records already, and one session at a time can: wait for its end, or `jifl detach \
              {}`",
@@ -558,14 +566,7 @@ fn refused(
             Failure::cannot(format!("starting the session: {}", device::LOCKED_DOWN))
         }
         // The command builds only valid kinds, sizes and filters, so other causes are left.
-        Some(Errno::INVAL)
-            if session
-                .targets
-                .iter()
-                .any(|target| target.function().is_some()) =>
-        {
-            Failure::failed(none_left(session, specs))
-        }
+        Some(Errno::INVAL) if has_functions(session) => Failure::failed(none_left(session, specs)),
         Some(Errno::INVAL) => Failure::failed(
             "starting the session: this kernel has none of these system calls, or the loaded \
              module is not of this command's tree",
