@@ -93,7 +93,7 @@ test-packages: setup
 # build/toolchain.mk may have come only with `setup`: a second make reads it.
 demo: setup
 	@$(MAKE) --no-print-directory all
-	@build/bin/jifl vm -- scripts/demo
+	@build/bin/jifl demo
 
 test:
 	@MAKE="$(MAKE)" tests/all

@@ -18,6 +18,7 @@ import pages
 LISTED = {
     "make": "builds what runs here",
     "make test": "runs this",
+    "jifl demo": "make demo runs it",
     "make test-vm": "runs this",
     'tests/vm/run -k "probe or actions"': "runs tests beside this one",
     "make test-packages": "minutes, and the network; it is a suite of its own",

@@ -16,9 +16,9 @@ mod show;
 
 use base::exit::Failure;
 use cmd::{
-    analyze, bench, branch, cfg, count, cover, diff, doctor, dump, flight, generate, list, lock,
-    mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report, search,
-    serve, stat, status, top, trace, vm, why,
+    analyze, bench, branch, cfg, count, cover, demo, diff, doctor, dump, flight, generate, list,
+    lock, mem, merge, optimize, plugin, probe, prof, read, record, remote, replace, report,
+    restore, search, serve, stat, status, top, trace, vm, why,
 };
 use show::output;
 
@@ -97,6 +97,8 @@ enum Command {
     Replace(replace::ReplaceArgs),
     /// Lay the kernel's hot code anew, in the order in which it runs
     Optimize(optimize::OptimizeArgs),
+    /// Have the kernel run its own code again: replacements and layouts end
+    Restore(restore::RestoreArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -117,6 +119,8 @@ enum Command {
     Unload(plugin::NameArgs),
     /// Measure what instrumentation costs
     Bench(bench::BenchArgs),
+    /// Show a first result in a throwaway machine: what system calls of programs execute
+    Demo(demo::DemoArgs),
     /// Run a command in a throwaway machine with the module loaded
     Vm(vm::VmArgs),
     /// Write what a shell needs to complete this command's lines
@@ -198,6 +202,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Path(args) => analyze::run_path(&args),
         Command::Replace(args) => replace::run(&args),
         Command::Optimize(args) => optimize::run(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),
@@ -208,6 +213,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Read(args) => read::run(&args),
         Command::Unload(args) => plugin::run_unload(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::Vm(args) => vm::run(args),
         Command::Completions(args) => generate::run_completions(&args, Cli::command()),
         Command::Man(args) => generate::run_man(&args, Cli::command()),

@@ -213,7 +213,8 @@ def functions_are_targets():
         ended.append(True)
         thread.join()
         Path("/proc/version").read_text()
-        run("jifl", "detach")
+        end = run("jifl", "restore")
+        check("restored", "ended 0 replacements and 1 layout in " in end.stderr, end)
         out, _ = process.communicate(timeout=120)
         layout = json.loads(out)["layouts"][0]
         check("blocks of it", layout["hot"]["blocks"] > 10, str(layout["hot"]))

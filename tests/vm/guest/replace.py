@@ -265,6 +265,29 @@ def killed(ko):
     same("killed: the module goes", run("rmmod", "replaced").returncode, 0)
 
 
+def restored(ko):
+    """By its function, by its session, and with all: sessions that count go on."""
+    counting = session("call", "fn:contexts_write@jifl_contexts", "-f", "json")
+    for what in ("fn:contexts_work@jifl_contexts", "ID", ""):
+        owner = replacing(WORK, ko, "--unsafe")
+        calls, wrong = made("task")
+        same(f"before restore {what}: replaced", wrong, sum(calls.values()))
+        word = str(listed()[0]["session"]) if what == "ID" else what
+        end = run("jifl", "restore", *filter(None, [word]))
+        check(f"restore {what}: said", end.returncode == 0 and "ended 1 replacement and 0 layouts in " in end.stderr, end)
+        out, err = owner.communicate(timeout=60)
+        same(f"restore {what}: its command reports", (owner.returncode, json.loads(out)["calls"]), (4, sum(calls.values())))
+        same(f"restore {what}: the original", made("task")[1], 0)
+        same(f"restore {what}: what counts goes on", [one["kind"] for one in status()["sessions"]], ["call"])
+    number = str(status()["sessions"][0]["id"])
+    for word, hint in ((number, f"its kind is call; `jifl detach {number}` ends it"), ("9999", "no such session"),
+                       ("fn:vfs_read", "vfs_read is not replaced")):
+        end = run("jifl", "restore", word)
+        check(f"restore {word}: refused", end.returncode == 1 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
+    counted = report(interrupt(counting)[0])["by_name"]["contexts_write"]["calls"]
+    same("what counted missed none", counted, 12)
+
+
 # --- what is not taken -----------------------------------------------------------------------------
 
 def refusals(ko):
@@ -438,6 +461,7 @@ def program(modules, count=0, beside=""):
         beside_others(ko)
         inside(ko)
         inside_the_original(ko)
+        restored(ko)
         killed(ko)
         refusals(ko)
         taken(ko)

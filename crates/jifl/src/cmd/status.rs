@@ -112,7 +112,11 @@ pub fn run_detach(args: &DetachArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-fn detach(door: &impl Door, id: Option<u64>) -> Result<(u32, u64), Failure> {
+/// Ends a session, or all: how many, and how long threads were waited for.
+///
+/// # Errors
+/// There is none of that number, or the module refuses.
+pub fn detach(door: &impl Door, id: Option<u64>) -> Result<(u32, u64), Failure> {
     let mut detach = Detach {
         id: id.unwrap_or(0),
         ..Detach::default()

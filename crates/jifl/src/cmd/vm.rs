@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, FromArgMatches, ValueEnum};
 use jifl_vm::{Accel, Config, accel, host, kernel};
 
 use crate::base::exit::Failure;
@@ -92,6 +92,17 @@ pub struct VmArgs {
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// The arguments of a machine that runs this command, and is else as by default. `kernel`: as of
+/// `--kernel`.
+pub fn arguments(kernel: Option<&str>, command: &[&str]) -> VmArgs {
+    let kernel = kernel.map(|kernel| ["--kernel", kernel]);
+    let words = ["vm"].into_iter().chain(kernel.into_iter().flatten());
+    let words = words.chain(["--"]).chain(command.iter().copied());
+    let machine = clap::Command::new("vm");
+    VmArgs::from_arg_matches(&VmArgs::augment_args(machine).get_matches_from(words))
+        .expect("the words are those of a machine")
 }
 
 /// Runs the command; the result is the exit status.
