@@ -62,8 +62,9 @@ REGISTER = re.compile(r"\b(R[A-Z0-9]{2}): ([0-9a-f]{16})")
 def register(match):
     """Addresses differ from process to process; numbers do not."""
     value = int(match[2], 16)
-    # r8 holds the number of oopses so far, left over by an earlier call.
-    number = value < 1 << 32 and match[1] not in ("RSP", "R08")
+    # r8 holds the number of oopses so far, left over by an earlier call. So r9 holds what the scheduler has left,
+    # if the task has waited in between.
+    number = value < 1 << 32 and match[1] not in ("RSP", "R08", "R09")
     return f"{match[1]}: {match[2] if number else 'address'}"
 
 
