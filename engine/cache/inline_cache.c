@@ -234,8 +234,8 @@ static void get_chain(const struct cache_exit *x, struct emit_chain *chain)
 		chain->targets[i] = cache_orig(cache.exits[x->next + i].target);
 }
 
-/* One target more, or the lookup behind so many. */
-static void grow(u32 exit, jifl_orig target, u32 block)
+/* One target more, or the lookup behind so many, which has it. */
+static void grow(u32 exit, jifl_orig target)
 {
 	struct cache_exit *x = &cache.exits[exit];
 	struct emit_chain chain;
@@ -243,8 +243,6 @@ static void grow(u32 exit, jifl_orig target, u32 block)
 	get_chain(x, &chain);
 	if (x->chained++ < CACHE_CHAIN_MAX)
 		chain.targets[chain.n++] = target;
-	else
-		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
 	chain.counts = chain.n > 1 && cache.training_hits;
 	if (chain.counts)
 		chain.training = jifl_cache_training_begin(exit);
@@ -268,10 +266,14 @@ void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 {
 	struct cache_exit *x = &cache.exits[exit];
 
-	if (has_hit(x, block))
+	if (has_hit(x, block)) {
 		jifl_cache_training_check(exit);
-	else if (x->chained > CACHE_CHAIN_MAX)
+		return;
+	}
+	/* Before the room is looked at: it may make the table, or a landing. */
+	if (x->chained >= CACHE_CHAIN_MAX)
 		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
-	else if (jifl_cache_has_room(0, 2 * EMIT_CHAIN))
-		grow(exit, target, block);
+	/* Another site's training may end with a chain of its own. */
+	if (x->chained <= CACHE_CHAIN_MAX && jifl_cache_has_room(0, 2 * EMIT_CHAIN))
+		grow(exit, target);
 }

@@ -57,10 +57,12 @@ static struct jifl_flight_image *jifl_image_find(u64 base, u32 size)
 			continue;
 		}
 		/* Of several that overlap, one is overwritten, and the others go. */
-		if (room && room->size)
-			WRITE_ONCE(image->size, 0);
-		else
+		if (!room || !room->size) {
 			room = image;
+			continue;
+		}
+		WRITE_ONCE(image->size, 0);
+		clflush_cache_range(image, sizeof(*image));
 	}
 	return room;
 }

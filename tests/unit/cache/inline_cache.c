@@ -134,6 +134,24 @@ UNIT_TEST(jumping, "cache/targets: where lookups jump, of registers and memory")
 	CHECK_EQ(block_count, 2 * 6 * NFUNCTIONS * (NFUNCTIONS + 1) / 2);
 }
 
+UNIT_TEST(room, "cache/inline_cache: grows within the room that is left")
+{
+	u32 left, i;
+
+	for (left = 64; left < 6000; left += 8) {
+		int context = begin(NULL);
+
+		for (i = 0; i < CACHE_CHAIN_MAX; i++)
+			CHECK_EQ(user_host_call(context, through_register, 5, function(i)), 5 + i);
+		/* Its block is there, so the lookup and the chain alone need room. */
+		CHECK_EQ(user_host_call(context, functions + 16 * i, 5, 0), 5 + i);
+		cache.cold_end = cache.cold + left;
+		CHECK_EQ(user_host_call(context, through_register, 5, function(i)), 5 + i);
+		CHECK(cache.cold <= cache.cold_end, "%u bytes left: %u more were taken", left,
+		      cache.cold - cache.cold_end);
+	}
+}
+
 static void change(bool jumping)
 {
 	int context = begin_form(NULL, jumping);
