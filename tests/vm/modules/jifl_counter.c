@@ -4,12 +4,11 @@
  * write to /proc/jifl_counter puts the time at which a recording of the module jifl stops into a
  * future that the counter does not reach.
  */
-#include <linux/kallsyms.h>
-#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 
 #include "../../../include/uapi/jifl.h"
+#include "lookup.h"
 
 #define FAR	(1ull << 62)
 
@@ -32,13 +31,9 @@ static const struct proc_ops counter_ops = {
 
 static int __init counter_init(void)
 {
-	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
-	int err = register_kprobe(&probe);
-
-	if (err)
-		return err;
-	lookup = (void *)probe.addr;
-	unregister_kprobe(&probe);
+	lookup = find_function("kallsyms_lookup_name");
+	if (!lookup)
+		return -ENOENT;
 	return proc_create("jifl_counter", 0200, NULL, &counter_ops) ? 0 : -ENOMEM;
 }
 module_init(counter_init);

@@ -5,12 +5,13 @@
  * pointer. But rbp points at the frame of guess_outer, so that guess_inner and what called the code
  * are left out where a thread waits in the code for the byte's page. The write returns 1.
  */
-#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 #include <asm/cpufeature.h>
+
+#include "lookup.h"
 
 /* As they stand: not cloned, not inlined, no tail of another. */
 #define KNOWN __attribute__((noipa, optimize("no-optimize-sibling-calls")))
@@ -49,21 +50,10 @@ static const struct proc_ops guess_ops = {
 	.proc_write = guess_write,
 };
 
-/* A function that the kernel does not export. */
-static void *guess_find(const char *name)
-{
-	struct kprobe probe = { .symbol_name = name };
-
-	if (register_kprobe(&probe))
-		return NULL;
-	unregister_kprobe(&probe);
-	return probe.addr;
-}
-
 static int __init guess_init(void)
 {
-	int (*set_x)(unsigned long addr, int pages) = guess_find("set_memory_x");
-	int (*set_ro)(unsigned long addr, int pages) = guess_find("set_memory_ro");
+	int (*set_x)(unsigned long addr, int pages) = find_function("set_memory_x");
+	int (*set_ro)(unsigned long addr, int pages) = find_function("set_memory_ro");
 	void *code = vzalloc(PAGE_SIZE);
 
 	if (!set_x || !set_ro || !code || !boot_cpu_has(X86_FEATURE_SMAP)) {
@@ -81,8 +71,8 @@ module_init(guess_init);
 
 static void __exit guess_exit(void)
 {
-	int (*set_nx)(unsigned long addr, int pages) = guess_find("set_memory_nx");
-	int (*set_rw)(unsigned long addr, int pages) = guess_find("set_memory_rw");
+	int (*set_nx)(unsigned long addr, int pages) = find_function("set_memory_nx");
+	int (*set_rw)(unsigned long addr, int pages) = find_function("set_memory_rw");
 
 	remove_proc_entry("jifl_guess", NULL);
 	if (!set_nx || !set_rw)

@@ -17,7 +17,6 @@
  */
 #include <linux/bsearch.h>
 #include <linux/kallsyms.h>
-#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -30,18 +29,16 @@
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 
+#include "lookup.h"
+
 static unsigned long (*lookup)(const char *name);
 static struct mm_struct *kernel_mm;
 
 static int find_lookup(void)
 {
-	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
-	int err = register_kprobe(&probe);
-
-	if (err)
-		return err;
-	lookup = (void *)probe.addr;
-	unregister_kprobe(&probe);
+	lookup = find_function("kallsyms_lookup_name");
+	if (!lookup)
+		return -ENOENT;
 	kernel_mm = (void *)lookup("init_mm");
 	return kernel_mm ? 0 : -ENOENT;
 }
