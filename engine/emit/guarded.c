@@ -116,7 +116,8 @@ void emit_guarded_terms(struct emit_unit *u, const struct ir_insert *ins, u8 fla
 	struct emit_body body = { .flags = true, .calls = ins->terms->calls,
 				  .changes = changed_by_terms(u, ins, regs, &code),
 				  .reads = ins->terms->reads };
-	enum ir_reg reg = emit_scratch(regs, body.reads);
+	/* The terms are behind it. */
+	enum ir_reg reg = emit_scratch(regs, 0);
 	const bool counts = ins->kind == IR_INSERT_COUNT;
 	struct emit_saved saved;
 	u32 from = x86_here(&u->hot);

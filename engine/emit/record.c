@@ -106,7 +106,13 @@ void emit_record(struct x86_writer *w, const struct emit_config *config,
 	if (ins->convention)
 		regs &= ~(1u << IR_R11);
 	r.place = emit_scratch(regs, reads | tsc);
-	r.value = needs_value(ins) ? emit_scratch(regs, reads | tsc | 1u << r.place) : r.place;
+	r.value = r.place;
+	if (needs_value(ins) && r.place != IR_REG_NONE)
+		r.value = emit_scratch(regs, reads | tsc | 1u << r.place);
+	if (r.place == IR_REG_NONE || r.value == IR_REG_NONE) {
+		w->full = true;
+		return;
+	}
 	body.changes = 1u << r.place | 1u << r.value | tsc;
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
 	with.pushed = code->pushed;

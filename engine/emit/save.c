@@ -195,20 +195,31 @@ u16 emit_saved_in(const struct emit_saved *saved)
 	}
 }
 
-/* r11 first: functions seldom keep a value in it. */
+/*
+ * r11 first: functions seldom keep a value in it. Last are those that functions give back. Only
+ * records read so many that these are reached.
+ */
 static const u8 scratch[] = { IR_R11, IR_R10, IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
-			      IR_R8, IR_R9 };
+			      IR_R8,  IR_R9,  IR_RBX, IR_R15, IR_R14, IR_R13, IR_R12, IR_RBP };
+#define GIVEN_BACK	(1u << IR_RBX | 1u << IR_RBP | 1u << IR_R12 | 1u << IR_R13 | \
+			 1u << IR_R14 | 1u << IR_R15)
 
-enum ir_reg emit_scratch(u16 live, u16 reads)
+static u32 scratch_not_in(u16 regs)
 {
 	u32 i;
 
-	for (i = 0; i < sizeof(scratch); i++)
-		if (!((live | reads) & 1u << scratch[i]))
-			return scratch[i];
-	for (i = 0; reads & 1u << scratch[i]; i++)
+	for (i = 0; i < sizeof(scratch) && regs & 1u << scratch[i]; i++)
 		;
-	return scratch[i];
+	return i;
+}
+
+enum ir_reg emit_scratch(u16 live, u16 reads)
+{
+	u32 i = scratch_not_in(live | reads | GIVEN_BACK);
+
+	if (i == sizeof(scratch))
+		i = scratch_not_in(reads);
+	return i < sizeof(scratch) ? scratch[i] : IR_REG_NONE;
 }
 
 /* The bits of rflags for enum ir_flag, in its order. */

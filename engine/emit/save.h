@@ -38,7 +38,10 @@ void emit_saved_lookups(const struct emit_saved *saved, struct ir_insert *ins);
 /* The registers that hold values that emit_restore needs. */
 u16 emit_saved_in(const struct emit_saved *saved);
 
-/* A register for the body, none of `reads`: a dead one, if there is one. */
+/*
+ * A register for the body, none of `reads`: a dead one, if there is one. IR_REG_NONE: all are read,
+ * which 15 registers can be by records alone.
+ */
 enum ir_reg emit_scratch(u16 live, u16 reads);
 
 /* Puts garbage into all flags and registers that are not live. */

@@ -37,14 +37,20 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ NULL, NULL },
 };
 
+u64 *insert_far_cell(void)
+{
+	/* Where gs is 0, an address is the distance from gs. */
+	u64 *cell = mmap(NULL, sizeof(*cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+
+	REQUIRE(cell != MAP_FAILED && !jifl_fits_s32((s64)(unsigned long)cell));
+	return cell;
+}
+
 static void make_far_count(void)
 {
-	if (far_count)
-		return;
-	/* Where gs is 0, an address is the distance from gs. */
-	far_count = mmap(NULL, sizeof(*far_count), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	REQUIRE(far_count != MAP_FAILED && !jifl_fits_s32((s64)(unsigned long)far_count));
+	if (!far_count)
+		far_count = insert_far_cell();
 }
 
 void insert_begin(void)

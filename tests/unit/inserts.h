@@ -37,6 +37,8 @@ extern u64 insert_seed;
 
 /* insert_counts: counters within reach of 32 bits from gs, and further away than that. */
 extern u64 near_count, *far_count;
+/* Another cell that is not within reach. */
+u64 *insert_far_cell(void);
 
 /* insert_edges: blocks that end in a branch on a condition, and which way it goes. */
 extern struct edges {
