@@ -95,5 +95,9 @@ enum jifl_cause jifl_zydis_native_cause(void)
 	    jifl_zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
 	    (jifl_zi.raw.modrm.reg == 2 || jifl_zi.raw.modrm.reg == 5))
 		return JIFL_CAUSE_PRIVILEGED;
+	/* pop to gs */
+	if (jifl_zi.mnemonic == ZYDIS_MNEMONIC_POP && jifl_zi.opcode == 0xa9 &&
+	    jifl_zi.opcode_map == ZYDIS_OPCODE_MAP_0F)
+		return JIFL_CAUSE_PRIVILEGED;
 	return switches_stack() ? JIFL_CAUSE_STACK : JIFL_CAUSE_NONE;
 }

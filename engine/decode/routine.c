@@ -175,7 +175,8 @@ static enum jifl_inline judge(const struct ir_step *s, bool at_entry)
 		return JIFL_INLINE_INDIRECT;
 	if (insn->kind == IR_PLAIN && ((s->reads | s->writes) & 1u << IR_RSP))
 		return JIFL_INLINE_STACK;
-	if (insn->sets_df || insn->clears_df)
+	/* Strings need DF clear, which is done for what is called. */
+	if (insn->sets_df || insn->clears_df || insn->type == ins_string)
 		return JIFL_INLINE_SYSTEM;
 	return JIFL_INLINE_YES;
 }

@@ -56,7 +56,8 @@ static bool walk_flags(const struct ir_block *b, struct jifl_liveness *l)
 	const bool contexts = has_contexts(b);
 	bool dead = false;
 
-	if (contexts && shows_flags(b, b->ninsns))
+	/* Behind the last, and where it branches. */
+	if (contexts && (shows_flags(b, b->ninsns) || shows_flags(b, b->ninsns + 1)))
 		*at = IR_FLAGS;
 	live = *at;
 	while (insn-- > b->insns) {

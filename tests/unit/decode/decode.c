@@ -74,6 +74,7 @@ static const struct kind_case kinds[] = {
 	{ "swapgs", BYTES("\x0f\x01\xf8"), IR_NATIVE, JIFL_CAUSE_PRIVILEGED },
 	{ "mov %ax, %ss", BYTES("\x8e\xd0"), IR_NATIVE, JIFL_CAUSE_PRIVILEGED },
 	{ "mov %eax, %gs", BYTES("\x8e\xe8"), IR_NATIVE, JIFL_CAUSE_PRIVILEGED },
+	{ "pop %gs", BYTES("\x0f\xa9"), IR_NATIVE, JIFL_CAUSE_PRIVILEGED },
 	{ "mov %eax, %ds", BYTES("\x8e\xd8"), IR_PLAIN, 0 },
 	{ "mov %eax, %fs", BYTES("\x8e\xe0"), IR_PLAIN, 0 },
 	{ "xbegin", BYTES("\xc7\xf8\0\0\0\0"), IR_NATIVE, JIFL_CAUSE_PRIVILEGED },

@@ -112,6 +112,13 @@ UNIT_TEST(taken, "instrument/liveness: on the edge of a branch that is taken")
 	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK(live.regs[2] & (1u << IR_RCX));
 	CHECK(live.regs[0] & (1u << IR_RCX));
+	/* What is shown all registers there is shown the flags as the branch has them. */
+	ins->kind = IR_INSERT_CALL;
+	ins->nargs = 1;
+	ins->fetched = 1;
+	ins->fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT };
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
 }
 
 UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")

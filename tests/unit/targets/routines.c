@@ -177,6 +177,15 @@ static void __attribute__((naked)) traps(struct routine_state *s, long a, long b
 	    "ret\n");
 }
 
+/* Runs backwards where DF is set, as it is not in a function that is called. */
+static void __attribute__((naked)) clears(struct routine_state *s, long a, long b, long c)
+{
+	asm("xor	%eax, %eax\n"
+	    "mov	$2, %ecx\n"
+	    "rep stosq\n"
+	    "ret\n");
+}
+
 static void too_long(struct routine_state *s, long a, long b, long c)
 {
 	volatile unsigned long *p = s->buckets;
@@ -208,6 +217,7 @@ const struct routine routines_table[] = {
 	{ "ends_in_another", ends_in_another, JIFL_INLINE_YES, 1 },
 	{ "padded", padded, JIFL_INLINE_YES, 0 },
 	{ "traps", traps, JIFL_INLINE_INDIRECT, 0 },
+	{ "clears", clears, JIFL_INLINE_SYSTEM, 0 },
 	{ "uses_stack", uses_stack, JIFL_INLINE_STACK, 0 },
 	{ "indirect", indirect, JIFL_INLINE_STACK, 0 },
 	{ "too_long", too_long, JIFL_INLINE_LONG, 0 },
