@@ -30,6 +30,9 @@
 	X(jump_scratch_lost, "an indirect jump leaves something else in the register that it works with") \
 	X(jump_operand_lost, "an indirect call is looked up by a register that it has changed") \
 	X(block_not_dropped, "a block stays when its source has changed") \
+	X(retired_inside, "threads in a block whose inserts change leave it at once") \
+	X(empty_not_trapped, "a block without code is not seen to change by who returns to it") \
+	X(stray_cells_sorted, "cells of no target take part when an inline cache is ordered") \
 	X(traps_not_set, "threads in a dropped block go on to its end") \
 	X(falls_not_dropped, "a dropped block is still run into from the one before it") \
 	X(links_not_cut, "branches to a dropped block stay") \

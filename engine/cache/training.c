@@ -11,6 +11,7 @@
  * executes an old counter spoils a count or two, no more.
  */
 #include "cache.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 static bool is_used(u32 slot)
@@ -53,15 +54,23 @@ void jifl_cache_training_reset(void)
 	cache.training_next = 0;
 }
 
+/* How many of the slot's cells count hits of a target. A thread in an older chain may count more. */
+static u32 cells_used(u32 exit)
+{
+	const u32 chained = cache.exits[exit].chained;
+
+	return chained < CACHE_CHAIN_MAX ? chained : CACHE_CHAIN_MAX;
+}
+
 /*
  * The target with most hits, whose cell has least left, comes first. Equal targets keep their
- * order.
+ * order. Of n cells.
  */
-static void sort_cells(const s64 *cells, u8 order[CACHE_CHAIN_MAX])
+static void sort_cells(const s64 *cells, u32 n, u8 order[CACHE_CHAIN_MAX])
 {
 	u8 i, k;
 
-	for (i = 0; i < CACHE_CHAIN_MAX; i++) {
+	for (i = 0; i < n; i++) {
 		for (k = i; k && cells[order[k - 1]] > cells[i]; k--)
 			order[k] = order[k - 1];
 		order[k] = i;
@@ -73,7 +82,8 @@ static void end(u32 slot)
 	u32 exit = cache.training[slot];
 	u8 order[CACHE_CHAIN_MAX];
 
-	sort_cells(cells_of(slot), order);
+	sort_cells(cells_of(slot), JIFL_PLANTED(stray_cells_sorted) ? CACHE_CHAIN_MAX :
+			   cells_used(exit), order);
 	cache.training[slot] = CACHE_NONE;
 	jifl_cache_chain_order(exit, order);
 }
@@ -109,7 +119,7 @@ void jifl_cache_training_check(u32 exit)
 
 	if (slot == CACHE_NONE)
 		return;
-	for (i = 0; i < CACHE_CHAIN_MAX; i++) {
+	for (i = 0; i < cells_used(exit); i++) {
 		if (cells_of(slot)[i] >= 0)
 			continue;
 		if (jifl_cache_has_room(0, EMIT_CHAIN))

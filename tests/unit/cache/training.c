@@ -66,14 +66,20 @@ static const struct cache_exit *exit_of(int context, u32 n)
 	return NULL;
 }
 
-static bool is_training(int context, u32 n)
+/* The cells with which it trains; JIFL_TRAINING_SITES: none. */
+static u32 slot_of(int context, u32 n)
 {
 	u32 exit = (u32)(exit_of(context, n) - cache.exits), i;
 
 	for (i = 0; i < JIFL_TRAINING_SITES; i++)
 		if (cache.training[i] == exit)
-			return true;
-	return false;
+			break;
+	return i;
+}
+
+static bool is_training(int context, u32 n)
+{
+	return slot_of(context, n) < JIFL_TRAINING_SITES;
 }
 
 /* Its functions as digits, the first compared first; that they are is check_cache's. */
@@ -139,6 +145,28 @@ UNIT_TEST(again, "cache/training: a new target begins it again, the lookup comes
 	CHECK_EQ(order(context, 0), 1324);
 	before = dispatches();
 	call(context, 0, 5, 3 * JIFL_TRAINING_HITS);
+	CHECK_EQ(dispatches(), before);
+}
+
+/* A thread in a chain that was longer has counted in a cell of no target. */
+UNIT_TEST(stray, "cache/training: a cell that is not the site's moves none of its targets")
+{
+	int context = begin();
+	u64 before;
+	u32 first;
+
+	call(context, 0, 1, 2);
+	call(context, 0, 2, 2);
+	REQUIRE(is_training(context, 0));
+	first = slot_of(context, 0) * CACHE_CHAIN_MAX;
+	jifl_host_training_set(first + 3, 1, -1);
+	jifl_host_training_set(first, 1, 0);
+	call(context, 0, 1, 1);
+	CHECK(!is_training(context, 0));
+	CHECK_EQ(order(context, 0), 12);
+	before = dispatches();
+	call(context, 0, 1, 3);
+	call(context, 0, 2, 3);
 	CHECK_EQ(dispatches(), before);
 }
 
