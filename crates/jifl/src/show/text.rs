@@ -31,6 +31,15 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
+/// The same without ends of lines and other characters that terminals obey.
+pub fn one_line(text: &str) -> String {
+    let one = |letter: char| match letter.is_control() {
+        true => letter.escape_default().collect::<String>(),
+        false => letter.to_string(),
+    };
+    text.chars().map(one).collect()
+}
+
 /// For a cell of CSV: in quotes where it needs them.
 pub fn csv(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {

@@ -65,6 +65,7 @@ pub fn run(args: &AddArgs) -> Result<u8, Failure> {
         confirmed: args.yes,
         programs: true,
         lenient: false,
+        by_name: false,
     };
     let mut places = find(&words, None, manner, &symbols)?;
     let targets = std::mem::take(&mut places.targets);

@@ -27,6 +27,8 @@ pub fn failures(function: &str, meanwhile: impl FnOnce()) -> Result<Vec<(i64, u6
         confirmed: true,
         programs: true,
         lenient: false,
+        // A search asks, and its report may be a daemon's.
+        by_name: true,
     };
     let mut places = find(&words, None, manner, &symbols)?;
     let mut session = Session::new(Kind::Probe, 0, std::mem::take(&mut places.targets));

@@ -187,6 +187,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         confirmed: args.yes,
         programs: args.actions.is_any(),
         lenient: false,
+        by_name: false,
     };
     let mut places = find(&words, args.vmlinux.clone(), manner, &symbols)?;
     let sink = args.sink()?;

@@ -19,6 +19,7 @@ use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::expr::At;
 use crate::kernel::functions::{Function, Functions};
+use crate::kernel::images::KERNEL;
 use crate::kernel::lines::LinesArgs;
 use crate::kernel::pattern::{Pattern, source_name};
 use crate::kernel::source::Source;
@@ -95,6 +96,8 @@ pub struct Manner {
     pub programs: bool,
     /// What cannot be is left out, also if a word names it.
     pub lenient: bool,
+    /// Refusals name functions by name and module: who reads them may not know addresses.
+    pub by_name: bool,
 }
 
 /// What is known of the running kernel.
@@ -115,6 +118,8 @@ pub struct Kernel<'a> {
     pub names: OnceCell<HashMap<u64, Vec<&'a str>>>,
     /// See [`Places::suspects`].
     pub suspects: BTreeSet<u64>,
+    /// See [`Manner::by_name`].
+    pub by_name: bool,
 }
 
 /// Places in one function: addresses and `SPLICE_*`.
@@ -142,6 +147,7 @@ impl<'a> Kernel<'a> {
             source: Source::new(LinesArgs::of(vmlinux, None), symbols),
             names: OnceCell::new(),
             suspects: BTreeSet::new(),
+            by_name: false,
         }
     }
 }
@@ -182,18 +188,7 @@ impl Kernel<'_> {
         match found.as_slice() {
             [] => Err(Failure::usage(self.functions.unknown(&pattern))),
             [one] => Ok(one.clone()),
-            several => {
-                let all: Vec<String> = several
-                    .iter()
-                    .map(|one| format!("fn:{:#x} ({})", one.address, one.shown()))
-                    .collect();
-                Err(Failure::usage(format!(
-                    "{}: {} functions have this name: give one of {}",
-                    word.word,
-                    several.len(),
-                    all.join(", ")
-                )))
-            }
+            several => Err(ambiguous(&word.word, several, self.by_name)),
         }
     }
 
@@ -622,6 +617,32 @@ fn none_of(word: &Word, number: usize, left_out: &BTreeMap<&'static str, usize>)
     Failure::usage(format!("{}: {found}{way_out}", word.word))
 }
 
+/// That a word names several functions. Without `by_name` their addresses tell them apart, else
+/// their modules.
+fn ambiguous(word: &str, several: &[Function], by_name: bool) -> Failure {
+    let number = several.len();
+    let refused = |way_out: String| {
+        Failure::usage(format!(
+            "{word}: {number} functions have this name: {way_out}"
+        ))
+    };
+    if !by_name {
+        let one = |one: &Function| format!("fn:{:#x} ({})", one.address, one.shown());
+        let all: Vec<String> = several.iter().map(one).collect();
+        return refused(format!("give one of {}", all.join(", ")));
+    }
+    let one = |one: &Function| {
+        let module = one.module.as_deref().unwrap_or(KERNEL);
+        format!("fn:{}@{module}", one.name)
+    };
+    let named: BTreeSet<String> = several.iter().map(one).collect();
+    let named: Vec<String> = named.into_iter().collect();
+    match named.as_slice() {
+        [_] => refused("their names do not tell them apart, and a glob means all of them".into()),
+        several => refused(format!("give one of {}", several.join(", "))),
+    }
+}
+
 /// Refuses too many places, of one word or of all.
 fn check_number(number: usize, confirmed: bool, word: Option<&str>) -> Result<(), Failure> {
     let what = word.map_or_else(|| "these".into(), |word| format!("{word}: these"));
@@ -652,7 +673,9 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
         confirmed,
         programs,
         lenient,
+        by_name,
     } = manner;
+    kernel.by_name = by_name;
     kernel.functions.need_addresses(&words[0].word)?;
     let mut left_out: LeftOut = BTreeMap::new();
     let mut functions: Vec<(Function, bool)> = Vec::new();
@@ -937,6 +960,38 @@ mod tests {
                 && some.contains("kprobes stand in them (1), their code cannot be read (1)"),
             "{some}"
         );
+    }
+
+    /// Who may not know addresses is told modules.
+    #[test]
+    fn functions_of_one_name_are_told_apart() {
+        let function = |address, module: Option<&str>| Function {
+            address,
+            name: "read".into(),
+            module: module.map(str::to_owned),
+        };
+        let (first, second) = (0xffff_ffff_8100_0000, 0xffff_ffff_c000_0000);
+        let several = [
+            function(first, None),
+            function(first + 16, None),
+            function(second, Some("nfs")),
+        ];
+        let message = |several: &[Function], by_name| {
+            let refused = ambiguous("fn:read", several, by_name);
+            assert_eq!(refused.message.contains("0xffffffff"), !by_name);
+            refused.message
+        };
+        assert_eq!(
+            message(&several[1..], false),
+            "fn:read: 2 functions have this name: give one of fn:0xffffffff81000010 (read), \
+             fn:0xffffffffc0000000 (read [nfs])"
+        );
+        assert_eq!(
+            message(&several, true),
+            "fn:read: 3 functions have this name: give one of fn:read@nfs, fn:read@vmlinux"
+        );
+        let same = message(&several[..2], true);
+        assert!(same.ends_with("and a glob means all of them"), "{same}");
     }
 
     #[test]

@@ -6,11 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::show::output;
+use crate::show::text::one_line;
 
 /// Lines about what is refused, in [`WINDOW`].
 const REFUSED_MAX: u32 = 20;
 /// Clients cannot fill the journal: beginnings and ends are bounded by what sessions cost.
 const WINDOW: Duration = Duration::from_secs(5);
+/// Hexadecimal digits of an address of the kernel, at the least.
+const ADDRESS_DIGITS: usize = 16;
 
 /// Where lines go.
 pub type Writer = Box<dyn Fn(&str) + Send + Sync>;
@@ -65,20 +68,28 @@ impl Audit {
         match refused.written < REFUSED_MAX {
             true => {
                 refused.written += 1;
-                self.note(&format!("refused: {text}"));
+                self.note(&format!("refused: {}", told(text)));
             }
             false => refused.left_out += 1,
         }
     }
 }
 
-/// The same without ends of lines and other characters that terminals obey.
-pub fn one_line(text: &str) -> String {
-    let one = |letter: char| match letter.is_control() {
-        true => letter.escape_default().collect::<String>(),
-        false => letter.to_string(),
-    };
-    text.chars().map(one).collect()
+/// What a failure says, as clients and the journal have it: on one line, without addresses of the
+/// kernel, whatever has made the message. Who reads it may not know any.
+pub fn told(message: &str) -> String {
+    let text = one_line(message);
+    let mut pieces = text.split("0x");
+    let mut told = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let digits = piece.bytes().take_while(u8::is_ascii_hexdigit).count();
+        told += match digits < ADDRESS_DIGITS {
+            true => "0x",
+            false => "(an address)",
+        };
+        told += &piece[if digits < ADDRESS_DIGITS { 0 } else { digits }..];
+    }
+    told
 }
 
 #[cfg(test)]
@@ -94,6 +105,25 @@ pub mod tests {
             to.lock().unwrap().push(line.to_owned());
         }));
         (audit, lines)
+    }
+
+    #[test]
+    fn addresses_of_the_kernel_are_not_told() {
+        for (message, expected) in [
+            (
+                "give one of fn:0xffffffff81000000 (f), 0xFFFFFFFFC0000010",
+                "give one of fn:(an address) (f), (an address)",
+            ),
+            ("f+0x10 cannot be\nprobed", "f+0x10 cannot be\\nprobed"),
+            ("0x123456789abcdef 0x", "0x123456789abcdef 0x"),
+            ("", ""),
+        ] {
+            assert_eq!(told(message), expected);
+        }
+        let (audit, lines) = kept();
+        audit.refused("what: 0xffffffff81000000 is taken");
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines[0], "jifl serve: refused: what: (an address) is taken");
     }
 
     #[test]

@@ -13,7 +13,6 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::audit::one_line;
 use super::hub::Hub;
 use super::order::{BODY_MAX, Order};
 use super::page;
@@ -84,11 +83,7 @@ where
 
 /// An answer that refuses: one line.
 pub fn refusal(status: StatusCode, failure: &Failure) -> Answer {
-    let refusal = Refusal {
-        error: one_line(&failure.message),
-        exit: failure.status,
-    };
-    json_of(status, &refusal)
+    json_of(status, &Refusal::of(failure))
 }
 
 pub(super) fn json_of(status: StatusCode, value: &impl Serialize) -> Answer {

@@ -138,6 +138,7 @@ impl Order {
                 tasks: Tasks::of(&self.filters),
                 confirmed: self.yes,
                 lenient: self.lenient,
+                by_name: true,
             },
             metrics,
             interval: Duration::from_millis(self.interval_ms),
@@ -275,6 +276,7 @@ mod tests {
         assert_eq!(understood.plan.functions, ["fn:vfs_*", "fn:*@ext4"]);
         assert_eq!(understood.interval, Duration::from_secs(1));
         assert_eq!(understood.metrics.len(), 7);
+        assert!(understood.plan.by_name, "clients may not know addresses");
         assert!(!order.keep && !order.has_variables());
         let text = serde_json::to_vec(&order).unwrap();
         assert_eq!(Order::parse(&text).unwrap(), order);

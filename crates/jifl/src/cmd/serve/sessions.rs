@@ -258,11 +258,7 @@ impl Sessions {
                 watch.publish("end", &rows);
             }
             Err(failure) => {
-                let refusal = wire::Refusal {
-                    error: failure.message,
-                    exit: failure.status,
-                };
-                watch.publish("error", &refusal);
+                watch.publish("error", &wire::Refusal::of(&failure));
             }
         }
         watch.close();

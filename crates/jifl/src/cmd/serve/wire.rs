@@ -8,6 +8,8 @@ use jifl_sys::abi::{TARGETS_MAX, TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, T
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::audit::told;
+use crate::base::exit::Failure;
 use crate::cmd::stat::distribution::{self, Distributions};
 use crate::cmd::stat::metric::{Metric, wall};
 use crate::cmd::stat::sheet::{Counted, Keys, Row};
@@ -121,6 +123,16 @@ pub struct Refusal {
     pub error: String,
     /// The exit status that the command has for it.
     pub exit: u8,
+}
+
+impl Refusal {
+    /// For a failure.
+    pub fn of(failure: &Failure) -> Refusal {
+        Refusal {
+            error: told(&failure.message),
+            exit: failure.status,
+        }
+    }
 }
 
 /// The functions of a session, as the protocol has them.

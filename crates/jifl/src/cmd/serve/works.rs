@@ -22,10 +22,11 @@ use std::time::{Duration, Instant};
 use hyper::body::Bytes;
 use serde::Serialize;
 
+use super::audit::told;
 use super::hub::Hub;
 use super::queue::{Queue, Sample};
 use super::who::Who;
-use super::wire;
+use super::wire::Refusal;
 use crate::base::exit::{Failure, LIMIT};
 use crate::cmd::search::INTERRUPTED;
 
@@ -221,7 +222,7 @@ pub fn begin<T: Serialize>(
             });
             let why = match &ended {
                 Ok(_) => to.over().unwrap_or("done").to_owned(),
-                Err(failure) => format!("failed: {}", failure.message),
+                Err(failure) => format!("failed: {}", told(&failure.message)),
             };
             let seconds = to.since.elapsed().as_secs_f64();
             own.sessions.audit.note(&format!(
@@ -230,7 +231,7 @@ pub fn begin<T: Serialize>(
             own.works.all().running.remove(&to.id);
             match ended {
                 Ok(last) => to.tell("end", &last),
-                Err(failure) => to.tell("error", &refusal_of(&failure)),
+                Err(failure) => to.tell("error", &Refusal::of(&failure)),
             }
             drop(gone);
         });
@@ -239,13 +240,6 @@ pub fn begin<T: Serialize>(
         return Err(Failure::failed(format!("starting a thread: {error}")));
     }
     Ok(Client(work))
-}
-
-fn refusal_of(failure: &Failure) -> wire::Refusal {
-    wire::Refusal {
-        error: super::audit::one_line(&failure.message),
-        exit: failure.status,
-    }
 }
 
 /// Why work ends that its owner has deleted, as the last event has it.

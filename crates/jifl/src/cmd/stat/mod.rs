@@ -161,6 +161,7 @@ pub fn run(args: &StatArgs, host: Option<&Host>) -> Result<u8, Failure> {
         confirmed: args.yes,
         programs: true,
         lenient: false,
+        by_name: false,
     };
     let by = args.by.as_deref();
     let mut looked = session(&asked.places, by, counters, manner, levels, &mut memory)?;

@@ -39,6 +39,8 @@ pub struct Plan {
     pub confirmed: bool,
     /// What cannot be is left out, also if a word names it.
     pub lenient: bool,
+    /// Refusals have no addresses: who reads them may not know any.
+    pub by_name: bool,
 }
 
 /// For each row, by its target, the words for the functions that it calls directly.
@@ -179,6 +181,7 @@ impl Source for Kernel {
             confirmed: plan.confirmed,
             programs: true,
             lenient: plan.lenient,
+            by_name: plan.by_name,
         };
         let mut memory = memory(self.beneath.as_ref())?;
         let counters = counters::counters(&plan.counters, memory.as_mut())?;

@@ -93,9 +93,11 @@ impl Walk<'_> {
     /// The least of many short times is that of one which nobody else has disturbed.
     pub(super) fn calibrate(&mut self) -> Result<(), Failure> {
         let own = Tasks::of_thread(thread());
+        // By name, here and below: the report may be a daemon's.
         let plan = Plan {
             functions: vec!["fn:vfs_read".into()],
             tasks: own.clone(),
+            by_name: true,
             ..Plan::default()
         };
         let world = self.world;
@@ -202,6 +204,7 @@ impl Walk<'_> {
             tasks,
             confirmed: true,
             lenient: true,
+            by_name: true,
             ..Plan::default()
         };
         let opened = self
@@ -229,6 +232,7 @@ impl Walk<'_> {
         let plan = Plan {
             functions: vec![function.to_owned()],
             tasks: tasks.clone(),
+            by_name: true,
             ..Plan::default()
         };
         let source = self.world.source();

@@ -19,7 +19,8 @@ use crate::cmd::stat::distribution::Distributions;
 use crate::cmd::stat::sheet::{Counted, Row};
 use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 
-/// The source. Words of plans say what it does: `fn:failed`, `fn:cannot`, `fn:panics`, `fn:many`.
+/// The source. Words of plans say what it does: `fn:failed`, `fn:cannot`, `fn:panics`, `fn:many`,
+/// `fn:several`.
 pub struct Fake {
     /// Sessions that run.
     pub running: Arc<AtomicUsize>,
@@ -128,6 +129,10 @@ impl Source for Fake {
             let name = word.trim_start_matches("fn:");
             match name {
                 "failed" => return Err(Failure::failed("it is busy:\nwait for its end")),
+                "several" => {
+                    let addresses = "give one of fn:0xffffffff81000000, fn:0xffffffff81000010";
+                    return Err(Failure::usage(addresses));
+                }
                 "cannot" => return Err(Failure::cannot("the module is not loaded: `jifl load`")),
                 "panics" => panic!("planted for the test"),
                 _ => {}

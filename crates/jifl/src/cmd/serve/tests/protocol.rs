@@ -88,6 +88,17 @@ fn a_client_that_is_gone_ends_its_session() {
     daemon.wait_for("its line", |daemon| daemon.has_line("ended: why left"));
 }
 
+/// Whatever makes the message: neither the client nor the journal has the kernel's addresses.
+#[test]
+fn refusals_have_no_addresses() {
+    let daemon = Daemon::new();
+    let (status, body) = daemon.order(&json!({"resources": ["fn:several"]}));
+    assert_eq!(status, 400);
+    let told = "give one of fn:(an address), fn:(an address)";
+    assert_eq!(body["error"], told);
+    assert!(daemon.has_line(told) && !daemon.has_line("0xffff"));
+}
+
 #[test]
 fn what_is_kept_stays_until_it_is_deleted() {
     let daemon = Daemon::new();
