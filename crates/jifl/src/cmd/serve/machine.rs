@@ -55,7 +55,13 @@ fn search(source: &Kernel, order: &Order, work: &Arc<Work>) -> Result<Grown, Fai
     let ways = Ways {
         source: source.clone(),
         stop: Box::new(move || stops.over()),
-        tell: Box::new(move |found| told.tell("tree", &Grown::of(found))),
+        tell: Box::new(move |found| {
+            // The first measurement says that this machine can measure.
+            if found.ledger.calls > 0 {
+                told.started();
+            }
+            told.tell("tree", &Grown::of(found));
+        }),
     };
     let (found, _) = order.search(ways, None, &LinesArgs::default())?;
     Ok(Grown::of(&found))

@@ -22,7 +22,7 @@ pub const BODY_MAX: usize = 64 << 10;
 /// Words of each list of an order.
 const WORDS_MAX: usize = 64;
 /// Bytes of a word.
-const WORD_MAX: usize = 256;
+pub(super) const WORD_MAX: usize = 256;
 /// Thresholds of a search, about one for each hypothesis, and bytes of each.
 const THRESHOLDS_MAX: usize = 16;
 const THRESHOLD_MAX: usize = 64;
@@ -163,6 +163,7 @@ impl Order {
                 )));
             }
         }
+        check_filters(&self.filters)?;
         if self.by.as_ref().is_some_and(|by| by.len() > WORD_MAX) {
             return Err(Failure::usage(format!("by has at most {WORD_MAX} bytes")));
         }
@@ -242,6 +243,21 @@ pub fn search(body: &[u8]) -> Result<search::Order, Failure> {
     Ok(order)
 }
 
+/// Refuses filters that are long: the journal has them.
+pub(super) fn check_filters(filters: &Filters) -> Result<(), Failure> {
+    let name = filters.name.as_ref().map_or(0, String::len);
+    let cgroup = filters
+        .cgroup
+        .as_ref()
+        .map_or(0, |path| path.as_os_str().len());
+    match name.max(cgroup) > WORD_MAX {
+        true => Err(Failure::usage(format!(
+            "filters: name and cgroup have at most {WORD_MAX} bytes each"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Refuses times for which no work is done.
 fn check_time(for_ms: u64) -> Result<(), Failure> {
     let longest = LONGEST.as_millis() as u64;
@@ -286,6 +302,10 @@ mod tests {
     fn what_is_no_order_is_refused_in_one_line() {
         let many = format!(r#"{{"resources": [{}"fn:a"]}}"#, r#""fn:a","#.repeat(64));
         let long = format!(r#"{{"resources": ["fn:{}"]}}"#, "a".repeat(300));
+        let filtered = |name: &str| {
+            let value = "a".repeat(300);
+            format!(r#"{{"resources": ["fn:a"], "filters": {{"{name}": "{value}"}}}}"#)
+        };
         for body in [
             "",
             "{",
@@ -303,6 +323,8 @@ mod tests {
             r#"{"resources": ["fn:a"], "metrics": ["hist:wall"], "no_interrupts": true}"#,
             &many,
             &long,
+            &filtered("name"),
+            &filtered("cgroup"),
         ] {
             let refused = Order::parse(body.as_bytes()).and_then(|order| order.understand());
             let refused = refused.expect_err(body);

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use jifl_sys::abi::{CallPath, FLAG_CLOCK, Kind, PATH_REFUSED, PATH_STRAYS, PATH_UNTIMED};
 use serde::{Deserialize, Serialize};
 
-use super::order::by_name;
+use super::order::{WORD_MAX, by_name, check_filters};
 use super::works::Work;
 use crate::base::exit::Failure;
 use crate::cmd::prof::paths::entries;
@@ -29,9 +29,8 @@ use crate::show::text::grouped;
 
 /// The longest time. All that runs under the targets is slower meanwhile.
 const LONGEST_MS: u64 = 60_000;
-/// Words of an order, and bytes of each.
+/// Words of an order.
 const WORDS_MAX: usize = 64;
-const WORD_MAX: usize = 256;
 /// Bytes of the names on all paths that have counts: each path is written as a whole.
 const FOLDED_MAX: usize = 8 << 20;
 /// How often it is looked whether the session is to end.
@@ -123,6 +122,7 @@ impl Order {
             )));
         }
         self.words()?;
+        check_filters(&self.filters)?;
         if !(1..=LONGEST_MS).contains(&self.for_ms) {
             return Err(Failure::usage(format!(
                 "for_ms is {}: give 1 to {LONGEST_MS}",
@@ -182,6 +182,7 @@ pub fn count(order: &Order, metric: Metric, work: &Arc<Work>) -> Result<Counted,
         .apply(&mut session)?;
     let door = device::open()?;
     let (report, elapsed) = measure::measure(&door, session, &calls, |_| {
+        work.started();
         let began = Instant::now();
         let end = Duration::from_millis(order.for_ms);
         while work.over().is_none() && !has_ended(&door) && began.elapsed() < end {
@@ -278,6 +279,8 @@ mod tests {
         assert!(order.shown().ends_with(" for 5 s yes"));
         assert_eq!(order.words().unwrap(), ["sys:*", "fn:*@ext4"]);
         let long = format!(r#"{{"targets": ["fn:{}"]}}"#, "a".repeat(300));
+        let name = "a".repeat(300);
+        let named = format!(r#"{{"targets": ["sys:*"], "filters": {{"name": "{name}"}}}}"#);
         for body in [
             "",
             "{}",
@@ -295,6 +298,7 @@ mod tests {
             r#"{"targets": ["sys:*"], "metric": "cycles"}"#,
             r#"{"targets": ["sys:*"], "command": "ls"}"#,
             &long,
+            &named,
         ] {
             let refused = Order::parse(body.as_bytes()).expect_err(body);
             assert_eq!(refused.status, USAGE, "{body}");

@@ -14,7 +14,7 @@ pub mod http;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use serde::Serialize;
 use super::audit::told;
 use super::hub::Hub;
 use super::queue::{Queue, Sample};
+use super::sessions::Sessions;
 use super::who::Who;
 use super::wire::Refusal;
 use crate::base::exit::{Failure, LIMIT};
@@ -71,9 +72,45 @@ pub struct Work {
     pub queue: Arc<Queue>,
     ends: Mutex<Option<&'static str>>,
     seq: AtomicU64,
+    has_started: AtomicBool,
+    sessions: Arc<Sessions>,
 }
 
 impl Work {
+    /// It measures now, and that is written. What fails before has cost nothing, so that a client
+    /// could make it fail all the time: it is written as a refusal.
+    pub fn started(&self) {
+        if !self.has_started.swap(true, Ordering::Relaxed) {
+            let text = format!("{} started: {}", self.name(), self.about());
+            self.sessions.audit.note(&text);
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.kind.word(), self.id)
+    }
+
+    fn about(&self) -> String {
+        format!("who {} what {}", self.owner, self.what)
+    }
+
+    /// Writes how it has ended.
+    fn note_end<T>(&self, ended: &Result<T, Failure>) {
+        let (name, about, audit) = (self.name(), self.about(), &self.sessions.audit);
+        let why = match ended {
+            Err(failure) if !self.has_started.load(Ordering::Relaxed) => {
+                return audit.refused(&format!("{name}: {about}: {}", failure.message));
+            }
+            Err(failure) => format!("failed: {}", told(&failure.message)),
+            Ok(_) => self.over().unwrap_or("done").to_owned(),
+        };
+        self.started();
+        let seconds = self.since.elapsed().as_secs_f64();
+        audit.note(&format!(
+            "{name} ended: why {why} after {seconds:.3} s: {about}"
+        ));
+    }
+
     /// It is to end for this reason, if there is none yet.
     pub fn end(&self, why: &'static str) {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +196,13 @@ impl Works {
         }
     }
 
-    fn enter(&self, kind: Kind, owner: &Who, what: String) -> Result<Arc<Work>, Failure> {
+    fn enter(
+        &self,
+        kind: Kind,
+        owner: &Who,
+        what: String,
+        sessions: &Arc<Sessions>,
+    ) -> Result<Arc<Work>, Failure> {
         let mut all = self.all();
         if all.is_over {
             return Err(Failure::failed("the daemon ends: ask again when it runs"));
@@ -185,6 +228,8 @@ impl Works {
             queue: Arc::default(),
             ends: Mutex::default(),
             seq: AtomicU64::new(0),
+            has_started: AtomicBool::new(false),
+            sessions: Arc::clone(sessions),
         });
         all.running.insert(work.id, Arc::clone(&work));
         all.threads += 1;
@@ -192,7 +237,8 @@ impl Works {
     }
 }
 
-/// Begins a work. `act` does it, in a thread of its own, and returns the data of its last event.
+/// Begins a work. `act` does it, in a thread of its own, and returns the data of its last event. It
+/// calls [`Work::started`] when it measures.
 ///
 /// # Errors
 /// One of its kind runs, or there are no threads.
@@ -203,15 +249,12 @@ pub fn begin<T: Serialize>(
     what: String,
     act: impl FnOnce(&Hub, &Arc<Work>) -> Result<T, Failure> + Send + 'static,
 ) -> Result<Client, Failure> {
-    let work = hub.works.enter(kind, owner, what)?;
+    let work = hub.works.enter(kind, owner, what, &hub.sessions)?;
     let (own, to) = (Arc::clone(hub), Arc::clone(&work));
     let spawned = thread::Builder::new()
         .name("jifl serve".into())
         .spawn(move || {
             let gone = Gone(&own, &to);
-            let about = format!("who {} what {}", to.owner, to.what);
-            let name = format!("{} {}", kind.word(), to.id);
-            own.sessions.audit.note(&format!("{name} started: {about}"));
             to.tell("begin", &serde_json::json!({ "id": to.id }));
             // Nothing of it is used after a panic but what locks guard.
             let acted = catch_unwind(AssertUnwindSafe(|| act(&own, &to)));
@@ -220,14 +263,7 @@ pub fn begin<T: Serialize>(
                     "it has died: the daemon's standard error says why",
                 ))
             });
-            let why = match &ended {
-                Ok(_) => to.over().unwrap_or("done").to_owned(),
-                Err(failure) => format!("failed: {}", told(&failure.message)),
-            };
-            let seconds = to.since.elapsed().as_secs_f64();
-            own.sessions.audit.note(&format!(
-                "{name} ended: why {why} after {seconds:.3} s: {about}"
-            ));
+            to.note_end(&ended);
             own.works.all().running.remove(&to.id);
             match ended {
                 Ok(last) => to.tell("end", &last),

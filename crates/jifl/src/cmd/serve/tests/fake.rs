@@ -52,6 +52,7 @@ pub fn search(order: &Order, work: &Arc<Work>) -> Result<Grown, Failure> {
         }),
         text: format!("known {known}\n"),
     };
+    work.started();
     let mut known = 0;
     loop {
         known += 1;
@@ -87,12 +88,16 @@ fn tested(known: u64) -> Json {
 /// Three paths, when the time is up or the work is to end.
 ///
 /// # Errors
-/// None.
+/// Its first target is `sys:nosuch`.
 pub fn paths(
     order: &paths::Order,
     metric: Metric,
     work: &Arc<Work>,
 ) -> Result<paths::Counted, Failure> {
+    if order.targets[0] == "sys:nosuch" {
+        return Err(Failure::usage("sys:nosuch: no such system call"));
+    }
+    work.started();
     while work.over().is_none() && work.since.elapsed() < Duration::from_millis(order.for_ms) {
         sleep(Duration::from_millis(5));
     }

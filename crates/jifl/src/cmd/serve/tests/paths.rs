@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
@@ -10,8 +11,12 @@ use super::daemon::{Daemon, PATIENCE, read_until};
 
 /// Orders call paths; the answer comes on the connection.
 fn order(daemon: &Daemon, for_ms: u64) -> UnixStream {
+    order_of(daemon, "sys:*", for_ms)
+}
+
+fn order_of(daemon: &Daemon, target: &str, for_ms: u64) -> UnixStream {
     let mut stream = daemon.connect();
-    let body = json!({ "targets": ["sys:*"], "for_ms": for_ms }).to_string();
+    let body = json!({ "targets": [target], "for_ms": for_ms }).to_string();
     let head = format!(
         "POST /v1/paths HTTP/1.1\r\nHost: jifl\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -70,4 +75,29 @@ fn they_end_when_they_are_deleted_or_left() {
     daemon.hub.works.end_all(PATIENCE);
     let refused = read_until(&mut order(&daemon, 1), "ends");
     assert!(refused.contains("422"), "{refused}");
+}
+
+/// What fails before it measures costs nothing, so a client can order it all the time.
+#[test]
+fn orders_that_fail_do_not_fill_the_journal() {
+    let daemon = Daemon::new();
+    let begun = Instant::now();
+    for _ in 0..1000 {
+        let answer = read_until(
+            &mut order_of(&daemon, "sys:nosuch", 1),
+            "no such system call",
+        );
+        assert!(answer.contains("event: error"), "{answer}");
+    }
+    let windows = 1 + begun.elapsed().as_secs() as usize / 5;
+    let lines = daemon.lines.lock().unwrap();
+    let about = |line: &&String| line.contains("sys:nosuch");
+    assert!(
+        lines[0].contains("refused: paths 1: who uid "),
+        "{}",
+        lines[0]
+    );
+    assert!(lines.iter().filter(about).count() <= 20 * windows);
+    // The rest are those that say how many were left out.
+    assert!(lines.len() < 21 * windows, "{}", lines.len());
 }
