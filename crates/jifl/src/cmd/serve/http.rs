@@ -256,12 +256,7 @@ fn sessions(hub: &Hub, who: &Who) -> Json {
 
 async fn functions(hub: &Arc<Hub>, query: Option<&str>) -> Result<Answer, Refused> {
     let glob = parameter(query, "glob").unwrap_or_default();
-    let hub = Arc::clone(hub);
-    let found = tokio::task::spawn_blocking(move || hub.list(&glob)).await;
-    let died = |error: tokio::task::JoinError| {
-        refused(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-    };
-    Ok(json_of(StatusCode::OK, &found.map_err(died)??))
+    Ok(json_of(StatusCode::OK, &hub.list(glob).await?))
 }
 
 /// The body of a request that orders something.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::StatusCode;
 use serde_json::Value as Json;
+use tokio::sync::Semaphore;
 
 use super::http::{Answer, plain};
 use super::limits::Limits;
@@ -34,6 +35,9 @@ pub struct Hub {
     pub paths: Counter,
     /// Lists functions. Lists are large: one at a time is made.
     functions: Mutex<Lister>,
+    /// Who has its permit may list. Others wait for it where nothing but their connection keeps
+    /// them: a request that its client has left waits no more, and takes no thread.
+    listing: Arc<Semaphore>,
     clients: AtomicUsize,
     /// Of them, those of whom nobody knows who they are before they ask something.
     unproven: AtomicUsize,
@@ -55,6 +59,7 @@ impl Hub {
             search: machine.search,
             paths: machine.paths,
             functions: Mutex::new(machine.functions),
+            listing: Arc::new(Semaphore::new(1)),
             clients: AtomicUsize::new(0),
             unproven: AtomicUsize::new(0),
             turned_away: AtomicU64::new(0),
@@ -66,9 +71,18 @@ impl Hub {
     ///
     /// # Errors
     /// There is none.
-    pub fn list(&self, word: &str) -> Result<Json, Failure> {
-        let lister = self.functions.lock();
-        (lister.unwrap_or_else(PoisonError::into_inner))(word)
+    pub async fn list(self: &Arc<Hub>, word: String) -> Result<Json, Failure> {
+        let died = |error: &dyn std::fmt::Display| Failure::failed(format!("listing: {error}"));
+        let permit = Arc::clone(&self.listing).acquire_owned().await;
+        let permit = permit.map_err(|error| died(&error))?;
+        let hub = Arc::clone(self);
+        // A list that has begun is made to its end, so its permit goes with it.
+        let listed = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let lister = hub.functions.lock();
+            (lister.unwrap_or_else(PoisonError::into_inner))(&word)
+        });
+        listed.await.map_err(|error| died(&error))?
     }
 
     /// Connections that are served now.

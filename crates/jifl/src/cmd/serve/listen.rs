@@ -9,12 +9,14 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::fs::Mode;
+use rustix::net::sockopt;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -129,6 +131,7 @@ impl Listener {
                 }),
                 Listener::Plain(listener, serves) => {
                     listener.accept().await.map(|(stream, from)| {
+                        lose_if_silent(&stream, hub.limits.stalled);
                         let who = match serves {
                             Serves::Metrics => Who::Unknown { from },
                             _ => Who::Page { from },
@@ -139,6 +142,7 @@ impl Listener {
                 Listener::Tls(listener, config, serves) => {
                     listener.accept().await.map(|(stream, from)| {
                         let _ = stream.set_nodelay(true);
+                        lose_if_silent(&stream, hub.limits.stalled);
                         let acceptor = TlsAcceptor::from(Arc::clone(config));
                         // Handshakes are work, and take room as connections do.
                         let room = Told::new(&hands, hub.limits.clients + TOLD_MAX);
@@ -162,10 +166,22 @@ impl Listener {
                 hub.sessions
                     .audit
                     .refused(&format!("accepting a connection: {error}"));
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
+}
+
+/// Has the kernel end a connection whose peer acknowledges nothing for so long. Small events fit the
+/// send buffer for a long time, so that no write waits: without this a peer that is gone without a
+/// word is noticed when the kernel gives up to send again, after a quarter of an hour or so.
+fn lose_if_silent(stream: &TcpStream, stalled: Duration) {
+    let milliseconds = u32::try_from(stalled.as_millis()).unwrap_or(u32::MAX);
+    // A kernel that refuses has the usual times.
+    let _ = sockopt::set_tcp_user_timeout(stream, milliseconds);
+    // While nothing is sent, the kernel asks whether the peer is there.
+    let _ = sockopt::set_tcp_keepidle(stream, stalled);
+    let _ = sockopt::set_socket_keepalive(stream, true);
 }
 
 /// A connection whose handshake is done, and whose it is.
@@ -271,4 +287,22 @@ fn full(hub: &Hub) -> Answer {
         ),
     };
     http::refusal(StatusCode::SERVICE_UNAVAILABLE, &failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_is_gone_is_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        lose_if_silent(&stream, Duration::from_secs(60));
+        assert_eq!(sockopt::tcp_user_timeout(&stream), Ok(60_000));
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(Duration::from_secs(60)));
+        assert_eq!(sockopt::socket_keepalive(&stream), Ok(true));
+    }
 }

@@ -27,11 +27,13 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustls::ServerConfig;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use self::audit::Audit;
 use self::http::Serves;
@@ -123,7 +125,10 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("starting to serve: {error}")))?;
-    runtime.block_on(serve(args, tls, group, Arc::new(hub)))
+    let served = runtime.block_on(serve(args, tls, group, Arc::new(hub)));
+    // A list of functions that is being made is not waited for.
+    runtime.shutdown_background();
+    served
 }
 
 fn tls_of(args: &ServeArgs) -> Result<Option<Arc<ServerConfig>>, Failure> {
@@ -252,21 +257,33 @@ async fn serve(
     }
     tell_systemd("STOPPING=1");
     let _ = fs::remove_file(&args.socket);
-    // Their last events go out meanwhile.
-    let ending = Arc::clone(&hub);
-    let _ = tokio::task::spawn_blocking(move || {
-        let until = Instant::now() + ENDING;
-        // All are to end at once. Then their ends are waited for.
-        ending.works.end_all(Duration::ZERO);
-        ending.sessions.end_all(ENDING);
-        ending
-            .works
-            .end_all(until.saturating_duration_since(Instant::now()));
-    })
-    .await;
+    end_all(&hub).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     hub.sessions.audit.note("ended");
     Ok(DONE)
+}
+
+/// Ends all sessions and works. Their last events go out meanwhile.
+async fn end_all(hub: &Arc<Hub>) {
+    let ending = Arc::clone(hub);
+    let (to, ended) = oneshot::channel();
+    // A thread of its own: those of the runtime may all have something to do.
+    let spawned = thread::Builder::new()
+        .name("jifl serve".into())
+        .spawn(move || {
+            let until = Instant::now() + ENDING;
+            // All are to end at once. Then their ends are waited for.
+            ending.works.end_all(Duration::ZERO);
+            ending.sessions.end_all(ENDING);
+            ending
+                .works
+                .end_all(until.saturating_duration_since(Instant::now()));
+            let _ = to.send(());
+        });
+    // Without a thread they end with this process, and nobody is told their last figures.
+    if spawned.is_ok() {
+        let _ = ended.await;
+    }
 }
 
 /// The address with the port that the kernel chose, if it was to choose one.

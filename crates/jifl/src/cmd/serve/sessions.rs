@@ -162,8 +162,13 @@ impl Sessions {
                 if is_over {
                     own.end(Why::Daemon);
                 }
-                if let Some(first) = first.take() {
-                    let _ = first.send(Ok(begun));
+                // Who has left without the answer does not know the number, so that nobody would
+                // end a session that is kept.
+                if first
+                    .take()
+                    .is_none_or(|first| first.send(Ok(begun)).is_err())
+                {
+                    own.end(Why::Left);
                 }
                 self.watch(&own, running, asked.interval);
             })

@@ -18,7 +18,7 @@ use crate::cmd::serve::audit::tests::kept;
 use crate::cmd::serve::hub::Hub;
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::listen::{self, Listener};
-use crate::cmd::serve::machine::Machine;
+use crate::cmd::serve::machine::{Lister, Machine};
 use crate::cmd::serve::sessions::Sessions;
 
 /// A busy machine may need it; nothing waits so long otherwise.
@@ -44,15 +44,24 @@ pub fn hub_of(
     limits: Limits,
     variables: bool,
 ) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
+    let lister = |word: &str| Ok(json!({ "all": 1, "functions": [{ "function": word }] }));
+    hub_listing(limits, variables, Box::new(lister))
+}
+
+/// The same with what lists functions.
+fn hub_listing(
+    limits: Limits,
+    variables: bool,
+    functions: Lister,
+) -> (Arc<Hub>, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     let (audit, lines) = kept();
     let fake = Fake {
         running: Arc::clone(&running),
     };
     let sessions = Sessions::new(Box::new(fake), audit, limits.grace);
-    let lister = |word: &str| Ok(json!({ "all": 1, "functions": [{ "function": word }] }));
     let machine = Machine {
-        functions: Box::new(lister),
+        functions,
         search: Box::new(fake::search),
         paths: Box::new(fake::paths),
     };
@@ -70,6 +79,11 @@ pub fn path(name: &str) -> PathBuf {
 impl Daemon {
     pub fn new() -> Daemon {
         Daemon::with(Limits::default(), Vec::new)
+    }
+
+    /// One with this list of functions.
+    pub fn listing(functions: Lister) -> Daemon {
+        Daemon::of(hub_listing(Limits::default(), false, functions), Vec::new)
     }
 
     /// One all of whose clients may search.

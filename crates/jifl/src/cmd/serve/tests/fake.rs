@@ -20,9 +20,9 @@ use crate::cmd::stat::sheet::{Counted, Row};
 use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 
 /// The source. Words of plans say what it does: `fn:failed`, `fn:cannot`, `fn:panics`, `fn:many`,
-/// `fn:several`.
+/// `fn:several`, `fn:slow`.
 pub struct Fake {
-    /// Sessions that run.
+    /// Sessions that run, or whose functions are being found (`fn:slow`).
     pub running: Arc<AtomicUsize>,
 }
 
@@ -137,6 +137,11 @@ impl Source for Fake {
                 "several" => {
                     let addresses = "give one of fn:0xffffffff81000000, fn:0xffffffff81000010";
                     return Err(Failure::usage(addresses));
+                }
+                "slow" => {
+                    self.running.fetch_add(1, Ordering::SeqCst);
+                    sleep(Duration::from_secs(1));
+                    self.running.fetch_sub(1, Ordering::SeqCst);
                 }
                 "cannot" => return Err(Failure::cannot("the module is not loaded: `jifl load`")),
                 "panics" => panic!("planted for the test"),

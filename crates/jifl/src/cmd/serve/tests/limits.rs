@@ -2,12 +2,16 @@
 //! What a client may not take: room, time, memory.
 
 use std::io::Read;
-use std::sync::atomic::Ordering;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::daemon::{Daemon, hub, read_until};
+use super::daemon::{Daemon, PATIENCE, hub, read_until};
+use crate::cmd::serve::end_all;
 use crate::cmd::serve::limits::Limits;
 use crate::cmd::serve::sessions::SESSIONS_MAX;
 use crate::cmd::serve::who::Who;
@@ -61,6 +65,53 @@ async fn strangers_keep_nobody_out() {
     assert!(hub.admit(&page).is_some());
     drop(both);
     assert_eq!(hub.clients(), 0);
+}
+
+/// A list is made to its end. Others whose clients have left meanwhile are never begun.
+#[test]
+fn lists_that_nobody_waits_for_are_not_made() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let (release, held) = mpsc::channel::<()>();
+    let daemon = Daemon::listing(Box::new(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let _ = held.recv();
+        Ok(json!({}))
+    }));
+    let ask = |_| {
+        let mut stream = daemon.connect();
+        let head = b"GET /v1/functions?glob=* HTTP/1.1\r\nHost: jifl\r\n\r\n";
+        std::io::Write::write_all(&mut stream, head).unwrap();
+        stream
+    };
+    let clients: Vec<UnixStream> = (0..40).map(ask).collect();
+    daemon.wait_for("a list", |_| calls.load(Ordering::SeqCst) > 0);
+    daemon.wait_for("all", |daemon| daemon.hub.clients() == clients.len());
+    // The requests are read meanwhile.
+    thread::sleep(Duration::from_millis(300));
+    drop(clients);
+    daemon.wait_for("their ends", |daemon| daemon.hub.clients() == 0);
+    drop(release);
+    assert_eq!(daemon.ask("GET /v1/functions HTTP/1.1", "").0, 200);
+    let calls = calls.load(Ordering::SeqCst);
+    assert!(calls <= 2, "{calls}");
+}
+
+#[test]
+fn the_end_of_the_daemon_waits_for_no_list() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build();
+    let (hub, ..) = hub(Limits::default());
+    let (release, held) = mpsc::channel::<()>();
+    runtime.unwrap().block_on(async {
+        let list = tokio::task::spawn_blocking(move || held.recv());
+        let ended = tokio::time::timeout(PATIENCE, end_all(&hub)).await;
+        ended.expect("the end");
+        drop(release);
+        let _ = list.await;
+    });
 }
 
 #[test]

@@ -88,6 +88,26 @@ fn a_client_that_is_gone_ends_its_session() {
     daemon.wait_for("its line", |daemon| daemon.has_line("ended: why left"));
 }
 
+/// Its number is told to nobody, so that nobody could delete it.
+#[test]
+fn who_leaves_before_the_answer_leaves_no_session() {
+    let daemon = Daemon::new();
+    let mut stream = daemon.connect();
+    let body = json!({"resources": ["fn:slow"], "keep": true}).to_string();
+    let head = format!(
+        "POST /v1/stat HTTP/1.1\r\nHost: jifl\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    std::io::Write::write_all(&mut stream, (head + &body).as_bytes()).unwrap();
+    daemon.wait_for("its opening", |daemon| daemon.sessions() == 1);
+    drop(stream);
+    daemon.wait_for("its line", |daemon| daemon.has_line("ended: why left"));
+    daemon.wait_for("its end", |daemon| {
+        daemon.sessions() == 0 && daemon.hub.sessions.running().is_empty()
+    });
+}
+
 /// Whatever makes the message: neither the client nor the journal has the kernel's addresses.
 #[test]
 fn refusals_have_no_addresses() {
