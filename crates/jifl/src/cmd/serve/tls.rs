@@ -101,10 +101,20 @@ pub fn client(pair: &Pair<'_>, ca: &Path) -> Result<Arc<ClientConfig>, Failure> 
     Ok(Arc::new(config))
 }
 
-/// The subject of a certificate, as RFC 4514 writes it.
+/// The subject of a certificate, as RFC 4514 writes it. One without a subject that can be read is
+/// known by its digest, so that holders of two of them are not the same.
 pub fn subject(certificate: &CertificateDer<'_>) -> String {
-    match Certificate::from_der(certificate) {
-        Ok(certificate) => certificate.tbs_certificate.subject.to_string(),
-        Err(error) => format!("unreadable: {error}"),
+    let read = Certificate::from_der(certificate);
+    let subject = read.map(|read| read.tbs_certificate.subject.to_string());
+    match subject {
+        Ok(subject) if !subject.is_empty() => subject,
+        _ => format!("sha256:{}", digest(certificate)),
     }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let suite = ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
+    let digest = suite.map(|suite| suite.common.hash_provider.hash(bytes));
+    let digest = digest.as_ref().map_or(&[][..], AsRef::as_ref);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -239,14 +239,16 @@ pub fn both(names: &[String]) -> Result<Vec<Word>, Failure> {
 /// It is no function, glob or module.
 pub fn function(word: &str) -> Result<String, Failure> {
     let refused = || Failure::usage(format!("{word}: give fn:NAME, fn:GLOB or mod:NAME"));
+    // These make words for places of names.
+    let is_name =
+        |name: &str| !name.contains(|one: char| ":+%".contains(one) || one.is_whitespace());
     if let Some(module) = word.strip_prefix("mod:") {
-        return match module.is_empty() {
-            true => Err(refused()),
-            false => Ok(format!("fn:*@{module}")),
+        return match !module.is_empty() && is_name(module) {
+            true => Ok(format!("fn:*@{module}")),
+            false => Err(refused()),
         };
     }
-    let is_name = word.starts_with("fn:") && !word[3..].contains([':', '+', '%', ' ']);
-    match is_name && Pattern::parse(word).is_some() {
+    match word.strip_prefix("fn:").is_some_and(is_name) && Pattern::parse(word).is_some() {
         true => Ok(word.to_owned()),
         false => Err(refused()),
     }

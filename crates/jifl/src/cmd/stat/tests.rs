@@ -33,6 +33,9 @@ fn words_are_metrics_and_functions() {
         &["fn:f%return"],
         &["sys:read"],
         &["mod:"],
+        &["mod:m call"],
+        &["mod:m%return"],
+        &["fn:f\tcall"],
         &["fn:f+0x3"],
     ] {
         assert!(read(&words(refused)).is_err(), "{refused:?}");

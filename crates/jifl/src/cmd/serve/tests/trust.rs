@@ -9,8 +9,8 @@ use std::sync::{Arc, atomic::Ordering};
 
 use hyper::Method;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
 use rustls::pki_types::ServerName;
 use serde_json::{Value as Json, json};
@@ -198,6 +198,24 @@ fn wrong_certificates_are_refused_on_both_sides() {
     });
     assert!(info(host(address, &good, &authority, "daemon.test")).is_ok());
     assert_eq!(daemon.running.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn holders_of_certificates_without_a_subject_are_not_the_same() {
+    let subject_of = |name: DistinguishedName| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = name;
+        let signed = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        tls::subject(signed.der())
+    };
+    let [one, other] = [(); 2].map(|()| subject_of(DistinguishedName::new()));
+    assert_ne!(one, other);
+    for subject in [&one, &other, &tls::subject(&b"no certificate"[..].into())] {
+        assert_eq!((&subject[..7], subject.len()), ("sha256:", 7 + 64));
+    }
+    let mut named = DistinguishedName::new();
+    named.push(DnType::CommonName, "alice");
+    assert_eq!(subject_of(named), "CN=alice");
 }
 
 #[test]
