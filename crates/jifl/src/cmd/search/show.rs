@@ -92,8 +92,11 @@ impl Found {
     }
 
     /// Its part of the time of processors that did something, and of tasks that slept for a reason.
+    /// Where the former was not measured, all of it is not known.
     fn share(&self, node: &Node) -> Option<f64> {
-        let is_time = node.unit != Unit::Rate && self.busy > 0.0;
+        let mut tests = self.tests.iter();
+        let is_known = tests.any(|(id, node)| *id == Id::Cpu && node.is_tested());
+        let is_time = node.unit != Unit::Rate && is_known && self.busy > 0.0;
         is_time.then(|| (node.value / self.busy).min(1.0))
     }
 

@@ -2,6 +2,8 @@
 //! Searches on a machine that is made up: all that it does is a list of stacks, and time passes only
 //! when somebody waits.
 
+mod verdicts;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -53,6 +55,12 @@ struct State {
     /// What was told while it ran.
     said: Mutex<Vec<serde_json::Value>>,
     sessions: AtomicU64,
+    /// Functions that cannot be looked at.
+    refused: Vec<&'static str>,
+    /// Functions of which the compiler has made `NAME.isra.0`.
+    is_other: Vec<&'static str>,
+    /// Errors of system calls cannot be counted.
+    is_blind: bool,
 }
 
 #[derive(Clone, Default)]
@@ -89,8 +97,17 @@ fn row(function: &str, module: Option<&str>, target: usize, shown: &[&str]) -> R
 
 impl Source for Made {
     fn open(&self, plan: &Plan) -> Result<Box<dyn Opened>, Failure> {
-        let rows = plan.functions.iter().enumerate().map(|(target, word)| {
+        assert!(plan.by_name, "a report has no addresses");
+        let is_refused = |word: &&String| self.0.refused.contains(&&word["fn:".len()..]);
+        if let (false, Some(word)) = (plan.lenient, plan.functions.iter().find(is_refused)) {
+            return Err(Failure::failed(format!("{word} is taken")));
+        }
+        let words = plan.functions.iter().filter(|word| !is_refused(word));
+        let rows = words.enumerate().map(|(target, word)| {
             let name = &word["fn:".len()..];
+            if self.0.is_other.contains(&name) {
+                return row(&format!("{name}.isra.0"), None, target, &[]);
+            }
             match name.split_once('@') {
                 Some((function, module)) => row(function, Some(module), target, &[]),
                 None => row(name, None, target, &[]),
@@ -280,7 +297,10 @@ impl World for Made {
         })
     }
 
-    fn failures(&self, _: &str, window: Duration) -> Result<Vec<(i64, f64)>, Failure> {
+    fn failures(&self, function: &str, window: Duration) -> Result<Vec<(i64, f64)>, Failure> {
+        if self.0.is_blind {
+            return Err(Failure::failed(format!("{function} is taken")));
+        }
         self.pause(window);
         Ok(vec![(-11, self.0.failing)])
     }

@@ -21,7 +21,7 @@ const BELOW: f64 = 0.75;
 /// All that sleeps, sleeps in this function.
 const SLEEP: &str = "schedule";
 /// Functions whose processor time is that of a hypothesis.
-const ROOTS: [(Id, &str); 21] = [
+const ROOTS: [(Id, &str); 22] = [
     (Id::Interrupts, "hrtimer_interrupt"),
     (Id::Interrupts, "handle_irq_event"),
     (Id::Interrupts, "irq_work_run_list"),
@@ -41,8 +41,29 @@ const ROOTS: [(Id, &str); 21] = [
     (Id::Forks, "bprm_execve"),
     (Id::Forks, "exit_mmap"),
     (Id::Spinning, "native_queued_spin_lock_slowpath"),
+    // In guests of hypervisors that let who waits for a spinlock sleep.
+    (Id::Spinning, "__pv_queued_spin_lock_slowpath"),
     (Id::Spinning, "queued_read_lock_slowpath"),
     (Id::Spinning, "queued_write_lock_slowpath"),
+];
+/// Of them, those that call others of them. Times of both have the time of the latter.
+const NESTED: [(Id, &[&str], &[&str]); 3] = [
+    (
+        Id::Interrupts,
+        &["generic_smp_call_function_single_interrupt"],
+        &["__flush_smp_call_function_queue"],
+    ),
+    // The end of the memory that a process had before.
+    (Id::Forks, &["bprm_execve"], &["exit_mmap"]),
+    // Who waits for a read-write lock spins for the spinlock in it.
+    (
+        Id::Spinning,
+        &["queued_read_lock_slowpath", "queued_write_lock_slowpath"],
+        &[
+            "native_queued_spin_lock_slowpath",
+            "__pv_queued_spin_lock_slowpath",
+        ],
+    ),
 ];
 
 /// What a search has found, at its end or until now.

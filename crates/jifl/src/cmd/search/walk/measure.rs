@@ -9,6 +9,7 @@ use super::Walk;
 use crate::base::exit::Failure;
 use crate::cmd::stat::sheet::{Counted, Row};
 use crate::cmd::stat::source::{Opened, Plan};
+use crate::kernel::pattern::source_name;
 use crate::session::scope::Tasks;
 
 /// How long a value is measured, if the budget allows it.
@@ -48,6 +49,21 @@ impl Seen {
             .unwrap_or_default()
     }
 
+    /// The rows of a function. A compiler may have made another one of it, as `f.isra.0`: that
+    /// counts if `f` itself is not there, because what is made of it may also be called by it.
+    fn rows_of(&self, function: &str, module: Option<&str>) -> Vec<&Row> {
+        let of = |name: fn(&str) -> &str| -> Vec<&Row> {
+            let is_own =
+                |row: &&Row| name(&row.function) == function && row.module.as_deref() == module;
+            self.rows.iter().filter(is_own).collect()
+        };
+        let own = of(|name| name);
+        match own.is_empty() {
+            true => of(source_name),
+            false => own,
+        }
+    }
+
     /// A value of a function: of all rows of its name.
     pub(super) fn of(
         &self,
@@ -55,15 +71,13 @@ impl Seen {
         module: Option<&str>,
         value: impl Fn(&Time) -> u64,
     ) -> f64 {
-        let own = |row: &&Row| row.function == function && row.module.as_deref() == module;
-        let rows = self.rows.iter().filter(own);
+        let rows = self.rows_of(function, module).into_iter();
         rows.map(|row| value(&self.time(row))).sum::<u64>() as f64 / self.elapsed()
     }
 
     /// Is the function among those that were looked at?
     pub(super) fn has(&self, function: &str, module: Option<&str>) -> bool {
-        let mut rows = self.rows.iter();
-        rows.any(|row| row.function == function && row.module.as_deref() == module)
+        !self.rows_of(function, module).is_empty()
     }
 
     /// Rows with their values, the largest first.

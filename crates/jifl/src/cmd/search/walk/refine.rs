@@ -10,6 +10,7 @@ use crate::cmd::search::hypotheses::Id;
 use crate::cmd::search::stacks::{Frame, Stack, Ticked, hot_way, is_entry, taker};
 use crate::cmd::search::tree::{Node, Unit};
 use crate::cmd::stat::metric::wall;
+use crate::kernel::pattern::source_name;
 use crate::session::scope::Tasks;
 
 /// A call that is part of it has at least this share of what is above it.
@@ -172,7 +173,7 @@ impl Walk<'_> {
             _ => stack
                 .frames
                 .iter()
-                .any(|frame| roots.contains(&frame.function.as_str())),
+                .any(|frame| roots.contains(&source_name(&frame.function))),
         };
         let ticks = self
             .ticks

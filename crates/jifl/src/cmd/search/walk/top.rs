@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{BELOW, PATHS, ROOTS, SLEEP, Walk};
+use super::measure::Seen;
+use super::{BELOW, NESTED, PATHS, ROOTS, SLEEP, Walk};
 use crate::cmd::search::hypotheses::Id;
 use crate::cmd::search::sleepers::Sleepers;
 use crate::cmd::search::stacks::{Frame, Stack, frames, reason, ticked};
 use crate::cmd::search::tree::{Judge, Node, TRIES, Unit};
 use crate::cmd::search::vitals::Vitals;
 use crate::cmd::stat::sheet::Row;
+use crate::kernel::pattern::source_name;
 use crate::kernel::{errno, syscalls};
 use crate::session::scope::Tasks;
 
@@ -52,8 +54,9 @@ impl Walk<'_> {
         // Interrupts are of no task: those of a process are chosen here.
         let function = format!("fn:{CLOCK}");
         let seen = self.about_beside(&function, by, Tasks::default(), &mut beside);
-        if let Ok([first, last]) = <[_; 2]>::try_from(vitals) {
-            self.test_vitals(&first, &last);
+        match <[_; 2]>::try_from(vitals) {
+            Ok([first, last]) => self.test_vitals(&first, &last),
+            Err(_) => self.test_vitals_apart(),
         }
         let Ok(seen) = seen else {
             return;
@@ -78,6 +81,19 @@ impl Walk<'_> {
             let value = calls as f64 / all.max(1) as f64;
             self.ticks.push((what, Stack { frames, who, value }));
         }
+    }
+
+    /// The same where the clock's session was refused, or too short for it.
+    fn test_vitals_apart(&mut self) {
+        let world = self.world;
+        let first = (world.now_ns(), world.vitals());
+        world.pause(LATE);
+        if let Some(why) = world.over() {
+            self.node(Id::Cpu).leave(why);
+            self.node(Id::Kthread).leave(why);
+            return;
+        }
+        self.test_vitals(&first, &(world.now_ns(), world.vitals()));
     }
 
     /// What /proc says of processors.
@@ -199,10 +215,9 @@ impl Walk<'_> {
             };
             let mut more = false;
             for id in ids {
-                let own = ROOTS.iter().filter(|(one, _)| *one == id);
-                let value = own
-                    .map(|(_, name)| seen.of(name, None, |time| time.cpu_ns))
-                    .sum();
+                let Some(value) = of_roots(id, &seen) else {
+                    continue;
+                };
                 let threshold = self.node(id).threshold;
                 let judge = judges.entry(id).or_default();
                 judge.add(value);
@@ -213,8 +228,11 @@ impl Walk<'_> {
                 break;
             }
         }
-        for (id, judge) in judges {
-            self.node(id).decide(judge.value());
+        for id in ids {
+            match judges.get(&id) {
+                Some(judge) => self.node(id).decide(judge.value()),
+                None => self.node(id).leave("its functions cannot be looked at"),
+            }
         }
         if is_of_process {
             self.node(Id::Interrupts)
@@ -227,7 +245,7 @@ impl Walk<'_> {
             }
             let threshold = self.node(id).threshold * BELOW;
             for (row, value) in seen.ranked(|time| time.cpu_ns) {
-                let own = (id, row.function.as_str());
+                let own = (id, source_name(&row.function));
                 if value >= threshold && ROOTS.contains(&own) {
                     let mut node = Node::new(&row.shown(), "its time", Unit::Processors, threshold);
                     node.decide(value);
@@ -248,7 +266,7 @@ impl Walk<'_> {
         let mut often: Vec<&(String, u64)> = calls.iter().collect();
         often.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
         often.retain(|(_, calls)| rate(*calls) >= threshold);
-        let mut all = 0.0;
+        let (mut all, mut not_measured) = (0.0, None);
         for (name, calls) in often.into_iter().take(FAILING) {
             let known = FUNCTIONS.iter().find(|(own, _)| own == name);
             let handler = || format!("__x64_sys_{}", syscalls::handler(name));
@@ -277,27 +295,37 @@ impl Walk<'_> {
                             .push(format!("by the second {}", named.join(", ")));
                     }
                 }
-                Err(failure) => node.leave(failure.message),
+                Err(failure) => {
+                    not_measured.get_or_insert_with(|| failure.message.clone());
+                    node.leave(failure.message);
+                }
             }
             self.node(Id::Retries).children.push(node);
         }
-        self.node(Id::Retries).decide(all);
+        match not_measured {
+            // What was not measured may be above the threshold.
+            Some(why) if all < threshold => self.node(Id::Retries).leave(why),
+            _ => self.node(Id::Retries).decide(all),
+        }
     }
 
     /// Calls of system calls.
     pub(super) fn test_calls(&mut self) {
-        self.node(Id::Retries)
-            .leave("the kernel does not compute much");
         if !self.node(Id::Cpu).holds() {
-            self.node(Id::Calls)
-                .leave("the kernel does not compute much");
+            let why = match self.node(Id::Cpu).is_tested() {
+                true => "the kernel does not compute much",
+                false => "cpu was not tested",
+            };
+            self.node(Id::Calls).leave(why);
+            self.node(Id::Retries).leave(why);
             return;
         }
         self.say("how many system calls");
         let counts = match self.world.calls(PATHS) {
             Ok(counts) => counts,
             Err(failure) => {
-                self.node(Id::Calls).leave(failure.message);
+                self.node(Id::Calls).leave(failure.message.clone());
+                self.node(Id::Retries).leave(failure.message);
                 return;
             }
         };
@@ -362,6 +390,22 @@ impl Walk<'_> {
         }
         self.node(Id::Calls).children.push(node);
     }
+}
+
+/// What the functions of a hypothesis take of processors, the time of those inside others once.
+/// `None`: none of them was looked at, and that says nothing.
+fn of_roots(id: Id, seen: &Seen) -> Option<f64> {
+    let value = |name: &&str| seen.of(name, None, |time| time.cpu_ns);
+    let sum = |names: &[&str]| names.iter().map(value).sum::<f64>();
+    let roots = ROOTS.iter().filter(|(one, _)| *one == id);
+    let roots: Vec<&str> = roots.map(|(_, name)| *name).collect();
+    let nested = NESTED.iter().filter(|(one, ..)| *one == id);
+    // How much of the outer ones is in the inner ones is not known: all that can be.
+    let twice: f64 = nested
+        .map(|(_, outer, inner)| sum(outer).min(sum(inner)))
+        .sum();
+    let is_seen = roots.iter().any(|name| seen.has(name, None));
+    is_seen.then(|| sum(&roots) - twice)
 }
 
 fn rate_of(ranked: &[(&Row, f64)]) -> f64 {
