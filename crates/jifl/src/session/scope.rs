@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -584,6 +584,10 @@ fn cgroup_id(path: &Path) -> Result<u64, Failure> {
     let about = |error: &dyn std::fmt::Display| {
         Failure::failed(format!("--cgroup {}: {error}", full.display()))
     };
+    // A daemon's clients may not look outside.
+    if full.components().any(|one| one == Component::ParentDir) {
+        return Err(about(&"a cgroup's path has no `..`"));
+    }
     if !full.join("cgroup.procs").exists() {
         return Err(about(&"no cgroup (of version 2) there"));
     }
@@ -709,6 +713,14 @@ mod tests {
         assert_eq!(&start.comm[..5], b"bash\0");
         for bad in ["-n sixteen-bytes-xx", "-p 999999999", "--cgroup no/such"] {
             assert!(parse::<Scope>(bad).unwrap().check().is_err(), "{bad}");
+        }
+        for path in ["../../../tmp", "a/../b", "/sys/fs/cgroup/.."] {
+            let refused = cgroup_id(Path::new(path)).unwrap_err();
+            assert!(
+                refused.message.ends_with("has no `..`"),
+                "{}",
+                refused.message
+            );
         }
     }
 

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use crate::show::text::one_line;
+
 /// A tick of the times in /proc.
 const TICK_NS: u64 = 10_000_000;
 /// In the flags of /proc/PID/stat.
@@ -45,7 +47,7 @@ pub struct Task {
 impl Vitals {
     /// Of the whole machine; `of`: of this process and its descendants.
     pub fn read(of: Option<i32>) -> Vitals {
-        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let text = |path: &str| text_of(&fs::read(path).unwrap_or_default());
         let mut vitals = Vitals::of_text(&text("/proc/stat"), &text("/proc/vmstat"));
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let pid = entry
@@ -143,10 +145,15 @@ impl Vitals {
     }
 }
 
+/// A task gives itself its name, which may be no text.
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// What /proc/PID/stat says.
 fn task(stat: &str) -> Option<Task> {
     let (before, after) = stat.rsplit_once(')')?;
-    let comm = before.split_once('(')?.1.to_owned();
+    let comm = one_line(before.split_once('(')?.1);
     let words: Vec<&str> = after.split_whitespace().collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     Some(Task {
@@ -179,6 +186,8 @@ mod tests {
         );
         assert_eq!((task.user_ns, task.system_ns), (70_000_000, 80_000_000));
         assert!(super::task("").is_none());
+        let line = text_of(b"12 (a\x1b\xff) R 2 0 0 0 -1 0 0 0 0 0 7 8 0 0 20 0 1 0 1");
+        assert_eq!(super::task(&line).unwrap().comm, "a\\u{1b}\u{fffd}");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::kernel::syscalls::Table;
 use crate::session::measure::{self, Session};
 use crate::session::scope::Tasks;
 use crate::session::{device, table, targets};
+use crate::show::text::one_line;
 
 /// A session that is no [`Source`]'s.
 #[derive(Debug, Clone, Default)]
@@ -341,7 +342,14 @@ impl World for Here {
 
 /// A thread, if it sleeps.
 fn sleeper(tid: i32) -> Option<Sleeper> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = fs::read(format!("/proc/{tid}/status")).ok()?;
+    sleeper_of(&status, || fs::read(format!("/proc/{tid}/stack")).ok())
+}
+
+/// The same by its files in /proc. A task gives itself its name: it may be no text, and have what
+/// terminals obey.
+fn sleeper_of(status: &[u8], stack: impl FnOnce() -> Option<Vec<u8>>) -> Option<Sleeper> {
+    let status = String::from_utf8_lossy(status);
     let of = |name: &str| {
         status
             .lines()
@@ -352,11 +360,31 @@ fn sleeper(tid: i32) -> Option<Sleeper> {
         return None;
     }
     let switches = of("voluntary_ctxt_switches:")?.parse().ok()?;
-    let stack = fs::read_to_string(format!("/proc/{tid}/stack")).ok()?;
+    let stack = stack()?;
+    let stack = String::from_utf8_lossy(&stack);
     let place = |line: &str| Frame::parse(line.split_once("] ")?.1);
     Some(Sleeper {
         switches,
-        who: of("Name:")?.to_owned(),
+        who: one_line(of("Name:")?),
         frames: stack.lines().filter_map(place).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_a_name() {
+        let status = b"Name:\ta\x1b[2J\xff\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t7\n";
+        let stack = || Some(b"[<0>] do_nanosleep+0x6a/0x1a0\n".to_vec());
+        let sleeper = sleeper_of(status, stack).unwrap();
+        assert_eq!(
+            (sleeper.who.as_str(), sleeper.switches),
+            ("a\\u{1b}[2J\u{fffd}", 7)
+        );
+        assert_eq!(sleeper.frames[0].function, "do_nanosleep");
+        let running = b"Name:\ta\nState:\tR (running)\nvoluntary_ctxt_switches:\t7\n";
+        assert!(sleeper_of(running, stack).is_none());
+    }
 }
