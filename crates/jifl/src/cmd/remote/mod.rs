@@ -3,5 +3,6 @@
 
 pub mod client;
 pub mod host;
+mod plain;
 pub mod search;
 pub mod source;

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::client::Client;
 use super::host::Host;
+use super::plain::{self, make_plain, plain, printable};
 use crate::base::exit::Failure;
 use crate::cmd::search::order::{Grown, Order};
 use crate::cmd::serve::wire::Refusal;
@@ -181,48 +182,14 @@ fn event_of(event: &str, data: &str) -> Option<Event> {
     Some(match event {
         "tree" => grown(Event::Tree),
         "end" => grown(Event::End),
-        "error" => serde_json::from_str(data).map_or_else(malformed, |refusal: Refusal| {
-            Event::Failed(plain(Failure {
+        "error" => plain::read(data.as_bytes()).map_or_else(malformed, |refusal: Refusal| {
+            Event::Failed(Failure {
                 status: refusal.exit.max(1),
                 message: refusal.error,
-            }))
+            })
         }),
         _ => return None,
     })
-}
-
-/// Lines without characters that terminals obey: another machine has made them.
-fn printable(text: &str) -> String {
-    let is_plain = |letter: &char| *letter == '\n' || !letter.is_control();
-    text.chars().filter(is_plain).collect()
-}
-
-/// One line without them.
-fn in_line(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).collect()
-}
-
-/// The same failure, with a message that a terminal only shows.
-fn plain(failure: Failure) -> Failure {
-    Failure {
-        message: in_line(&failure.message),
-        ..failure
-    }
-}
-
-/// Takes such characters out of all strings, and names of fields.
-fn make_plain(value: &mut Json) {
-    match value {
-        Json::String(text) => *text = in_line(text),
-        Json::Array(all) => all.iter_mut().for_each(make_plain),
-        Json::Object(fields) => {
-            for (name, mut value) in std::mem::take(fields) {
-                make_plain(&mut value);
-                fields.insert(in_line(&name), value);
-            }
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::Method;
 use jifl_sys::abi::{LEVELS, TIMES_ELAPSED};
@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 
 use super::client::Client;
 use super::host::Host;
+use super::plain;
 use crate::base::exit::Failure;
 use crate::cmd::serve::order::Order;
 use crate::cmd::serve::wire::{Begun, Refusal, Rows};
@@ -21,6 +22,12 @@ use crate::cmd::stat::source::{Below, Ended, Opened, Plan, Running, Source};
 
 /// How long the end of a session is waited for.
 const ENDING: Duration = Duration::from_secs(60);
+/// The same if the daemon did not take the request to end it. It may have just ended by itself: then
+/// its last event has come, or is on its way.
+const LAST: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it is left.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a daemon says of a session.
 #[derive(Debug)]
@@ -44,7 +51,8 @@ pub struct Session {
     /// What it says, until [`Event::End`] or [`Event::Failed`].
     pub events: mpsc::Receiver<Event>,
     client: Client,
-    has_ended: bool,
+    /// When the daemon was asked to end it, and why it did not take that.
+    left: Option<(Instant, Option<Failure>)>,
 }
 
 impl Session {
@@ -87,7 +95,7 @@ impl Session {
             rows,
             events,
             client,
-            has_ended: false,
+            left: None,
         })
     }
 
@@ -101,17 +109,35 @@ impl Session {
         Ok(())
     }
 
+    /// Asks the daemon to end it, unless that was done; was it not? If the daemon does not take
+    /// that, the last event is waited for all the same, for a short time.
+    pub fn leave(&mut self) -> bool {
+        let is_first = self.left.is_none();
+        if is_first {
+            let refused = self.end().err();
+            self.left = Some((Instant::now(), refused));
+        }
+        is_first
+    }
+
+    /// Why no more events are waited for, if they are not.
+    fn given_up(&self) -> Option<Failure> {
+        let (since, refused) = self.left.as_ref()?;
+        let patience = if refused.is_some() { LAST } else { ENDING };
+        let not_ended = || Failure::failed("the daemon does not end the session");
+        (since.elapsed() > patience).then(|| refused.clone().unwrap_or_else(not_ended))
+    }
+
     /// The next event, if one comes within this time.
     pub fn next(&mut self, within: Duration) -> Option<Event> {
-        let event = match self.events.recv_timeout(within) {
-            Ok(event) => event,
-            Err(mpsc::RecvTimeoutError::Timeout) => return None,
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                Event::Failed(Failure::failed("the session's events have ended"))
-            }
-        };
-        self.has_ended |= matches!(event, Event::End(..) | Event::Failed(_));
-        Some(event)
+        match self.events.recv_timeout(within) {
+            Ok(event @ (Event::End(..) | Event::Failed(_))) => Some(event),
+            Ok(event) => Some(self.given_up().map_or(event, Event::Failed)),
+            Err(mpsc::RecvTimeoutError::Timeout) => self.given_up().map(Event::Failed),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Some(Event::Failed(Failure::failed(
+                "the session's events have ended",
+            ))),
+        }
     }
 }
 
@@ -120,7 +146,7 @@ fn event_of(event: &str, data: &str) -> Option<Event> {
         format!("the daemon's event {event} has another form: {error}; is it of another version?")
     };
     let rows = || {
-        let rows: Rows = serde_json::from_str(data).map_err(malformed)?;
+        let rows: Rows = plain::read(data.as_bytes()).map_err(malformed)?;
         rows.believed()
     };
     let failed = |words: String| Event::Failed(Failure::failed(words));
@@ -139,12 +165,12 @@ fn event_of(event: &str, data: &str) -> Option<Event> {
             Event::End(ended, end.why)
         }),
         "dropped" => {
-            let value: Result<Json, _> = serde_json::from_str(data);
+            let value: Result<Json, _> = plain::read(data.as_bytes());
             value.map_or_else(unread, |value| {
                 Event::Dropped(value["samples"].as_u64().unwrap_or(0))
             })
         }
-        "error" => serde_json::from_str(data).map_or_else(unread, |refusal: Refusal| {
+        "error" => plain::read(data.as_bytes()).map_or_else(unread, |refusal: Refusal| {
             Event::Failed(Failure {
                 status: refusal.exit.max(1),
                 message: refusal.error,
@@ -242,19 +268,12 @@ impl Opened for Session {
 impl Session {
     /// Takes events until the end, for which it asks when `is_left`.
     fn follow(&mut self, latest: &Latest, is_left: &AtomicBool) -> Result<Ended, Failure> {
-        let mut waited = Duration::ZERO;
-        let step = Duration::from_millis(50);
-        let mut is_asked = false;
         loop {
-            if is_left.load(Ordering::Relaxed) && !is_asked {
-                self.end()?;
-                is_asked = true;
+            if is_left.load(Ordering::Relaxed) {
+                self.leave();
             }
-            match self.next(step) {
-                None if is_asked && waited > ENDING => {
-                    return Err(Failure::failed("the daemon does not end the session"));
-                }
-                None => waited += if is_asked { step } else { Duration::ZERO },
+            match self.next(LOOK) {
+                None => {}
                 Some(Event::Rows(rows)) => latest.set(rows.counted()),
                 Some(Event::Dropped(_)) => {}
                 Some(Event::End(ended, _)) => {
@@ -299,5 +318,33 @@ impl Running for Latest {
 
     fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_machine_does_not_command_the_terminal() {
+        let data = r#"{"elapsed_ns": 1, "unwatched": 0, "missed": 0, "functions": [{"row": 0,
+            "function": "f\u001b[2J", "module": "m\u0007", "calls": 18446744073709551615,
+            "wall_ns": 0, "cpu_ns": 0, "blocked_ns": 0, "runnable_ns": 0, "inside": 0, "adopted": 0,
+            "died": 0, "jumped": 0, "strays": 0, "elapsed_ns": 1, "metrics": {},
+            "by": {"shown": ["\u009b2Ja\n"], "values": ["\u001bc"]}}]}"#;
+        let rows = match event_of("rows", data) {
+            Some(Event::Rows(rows)) => rows.rows().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rows[0].function, "f[2J");
+        assert_eq!(rows[0].module.as_deref(), Some("m"));
+        assert_eq!(
+            (&rows[0].keys.shown[0], &rows[0].keys.values[0]),
+            (&"2Ja".into(), &"c".into())
+        );
+        match event_of("error", r#"{"error": "no\u001b[2J\n", "exit": 3}"#) {
+            Some(Event::Failed(failure)) => assert_eq!(failure.message, "no[2J"),
+            other => panic!("{other:?}"),
+        }
     }
 }

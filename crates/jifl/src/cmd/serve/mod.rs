@@ -17,6 +17,8 @@ mod sessions;
 pub mod sse;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub use self::tests::path as test_path;
 pub mod tls;
 mod watch;
 mod who;

@@ -40,10 +40,12 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
     let time = args.tasks.time().map(|time| time.as_millis().max(1));
     order.for_ms = time.map(|time| u64::try_from(time).unwrap_or(u64::MAX));
     let mut sink = Sink::open(args.output.as_deref())?;
+    let mut session = Session::begin(host, &order)?;
+    // Until here Ctrl-C ends this command, which may be waiting for the daemon. A session that has
+    // just begun ends with its connection.
     let mut interrupt = os::catch_interrupts()
         .and_then(|interrupt| interrupt.set_nonblocking(true).map(|()| interrupt))
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
-    let mut session = Session::begin(host, &order)?;
     note_left_out(&session.begun.left_out);
     let (functions, labels) = (session.rows.clone(), session.begun.labels.clone());
     let shape = Shape {
@@ -58,9 +60,9 @@ pub fn run(args: &StatArgs, asked: &Asked, host: &Host) -> Result<u8, Failure> {
     }
     let mut dropped = 0;
     let (ended, why) = loop {
-        if interrupt.read(&mut [0; 1]).is_ok() {
+        // The session may have just ended by itself: then its last event comes all the same.
+        if interrupt.read(&mut [0; 1]).is_ok() && session.leave() {
             output::note("Detaching...");
-            session.end()?;
         }
         match session.next(LOOK) {
             None => {}

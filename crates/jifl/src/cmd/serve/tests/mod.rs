@@ -10,3 +10,5 @@ mod paths;
 mod protocol;
 mod search;
 mod trust;
+
+pub use self::daemon::path;

@@ -10,7 +10,7 @@ use crate::base::exit::{CANNOT, FAILED, USAGE};
 use crate::cmd::remote::client::Client;
 use crate::cmd::remote::source::{Event, Remote, Session, order};
 use crate::cmd::serve::order::Order;
-use crate::cmd::stat::source::{Plan, Source};
+use crate::cmd::stat::source::{Opened, Plan, Source};
 
 fn plan(words: &[&str]) -> Plan {
     Plan {
@@ -72,6 +72,37 @@ fn what_a_client_asks_to_end_ends() {
         }
     };
     assert_eq!(why, "deleted");
+}
+
+/// Ctrl-C at the moment at which the session ends by itself, and again.
+#[test]
+fn who_ends_what_has_just_ended_has_its_last_figures() {
+    let daemon = Daemon::new();
+    let begin = || {
+        let order = ordered(&["fn:f"], Some(300));
+        let mut session = Session::begin(&daemon.host(), &order).unwrap();
+        assert!(matches!(session.next(PATIENCE), Some(Event::Rows(_))));
+        session
+    };
+    let wait = || {
+        daemon.wait_for("its end", |daemon| {
+            daemon.sessions() == 0 && daemon.hub.sessions.running().is_empty()
+        });
+    };
+    let mut session = begin();
+    wait();
+    assert!(session.end().is_err(), "the daemon knows it no more");
+    assert!(session.leave() && !session.leave(), "it is asked once");
+    let why = loop {
+        match session.next(PATIENCE).expect("an event in time") {
+            Event::End(_, why) => break why,
+            Event::Failed(failure) => panic!("{failure:?}"),
+            _ => {}
+        }
+    };
+    assert_eq!(why, "time");
+    let ended = Box::new(begin()).run(&mut |_| wait()).unwrap();
+    assert!(ended.counted.times[0].calls > 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use super::daemon::{Daemon, PATIENCE, hub, hub_of, path};
 use crate::base::exit::Failure;
-use crate::cmd::remote::client::Client;
+use crate::cmd::remote::client::{Client, Patience};
 use crate::cmd::remote::host::{Host, Way};
 use crate::cmd::remote::source::{Event, Session};
 use crate::cmd::serve::http::{Serves, answer};
@@ -198,6 +198,26 @@ fn wrong_certificates_are_refused_on_both_sides() {
     });
     assert!(info(host(address, &good, &authority, "daemon.test")).is_ok());
     assert_eq!(daemon.running.load(Ordering::SeqCst), 0);
+}
+
+/// One that takes connections and is silent there does not take the time of the next.
+#[test]
+fn each_address_of_a_daemon_has_its_time() {
+    let authority = Authority::new();
+    let (_daemon, address) = daemon(&authority, Limits::default());
+    let own = authority.sign("alice", 2100);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut host = host(address, &own, &authority, "daemon.test");
+    if let Way::Tls { to, .. } = &mut host.way {
+        to.insert(0, silent.local_addr().unwrap());
+    }
+    let patience = Patience {
+        connecting: std::time::Duration::from_secs(2),
+        ..Patience::default()
+    };
+    let client = Client::with(host, patience).unwrap();
+    let info: Json = client.ask(Method::GET, "/v1/info", None).unwrap();
+    assert!(info["you"].is_string());
 }
 
 #[test]
