@@ -338,14 +338,25 @@ bool jifl_engine_is_beginning(u64 addr)
 	return jifl_cache_is_beginning(addr);
 }
 
-void jifl_engine_invalidate(jifl_orig addr, u32 len)
+static void drop_blocks(jifl_orig addr, u32 len, void (*drop)(u32 block))
 {
 	unsigned long cookie = jifl_host_lock();
 
 	jifl_ahead_forget();
 	if (!JIFL_PLANTED(block_not_dropped))
-		jifl_cache_page_visit(addr, len, jifl_cache_block_drop);
+		jifl_cache_page_visit(addr, len, drop);
 	jifl_host_unlock(cookie);
+}
+
+void jifl_engine_invalidate(jifl_orig addr, u32 len)
+{
+	drop_blocks(addr, len, jifl_cache_block_drop);
+}
+
+void jifl_engine_retire(jifl_orig addr, u32 len)
+{
+	drop_blocks(addr, len, JIFL_PLANTED(retired_inside) ? jifl_cache_block_drop :
+							      jifl_cache_block_retire);
 }
 
 void jifl_engine_stats(struct jifl_engine_stats *st)

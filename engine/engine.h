@@ -329,6 +329,13 @@ bool jifl_engine_where_r10(u64 addr, u32 *at);
 void jifl_engine_invalidate(jifl_orig addr, u32 len);
 
 /*
+ * The same where what is inserted changes, and not the bytes. Threads inside such blocks go on in
+ * them to the next block, with what was inserted: what they have counted of a block stays exact.
+ * A thread that comes to the start of one meets an int3.
+ */
+void jifl_engine_retire(jifl_orig addr, u32 len);
+
+/*
  * A thread that runs in the cache has executed the int3 at addr. When the thread stands in a
  * dropped block it goes on, with all registers as they are, in dispatch_indirect with *f pushed
  * (below the red zone, if there is one). Any context, NMI too; takes no lock.
@@ -393,7 +400,7 @@ enum { JIFL_LAY_MAX = 32 };
 
 /*
  * Makes the n blocks at chain[], n > 0, anew, one right behind the other: a layout. Blocks of the
- * context that begin there are dropped, as by jifl_engine_invalidate. A conditional branch that
+ * context that begin there are dropped, as by jifl_engine_retire. A conditional branch that
  * leads to the next block is turned round. Returns how many have been made: fewer than n where
  * nothing leads from one to the next, or where the unit, or the room, ends. 0: the first could not
  * be made. `is` is asked about each block, with args, args + size and so on. Never fills the cache,

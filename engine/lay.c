@@ -37,7 +37,7 @@ static void drop(int context, const jifl_orig *chain, u32 n)
 	for (i = 0; i < n; i++) {
 		block = jifl_cache_find(context, chain[i]);
 		if (block != CACHE_NONE)
-			jifl_cache_block_drop(block);
+			jifl_cache_block_retire(block);
 	}
 }
 

@@ -210,6 +210,8 @@ void jifl_cache_block_add(u32 block);
  * each instruction of the block: see jifl_engine_trap.
  */
 void jifl_cache_block_drop(u32 block);
+/* The same with a trap at the block's start alone: its source has not changed. */
+void jifl_cache_block_retire(u32 block);
 
 /* --- inline_cache.c --- */
 /* Notes that the context has no lookup any more. */
@@ -271,6 +273,8 @@ bool jifl_cache_is_beginning(u64 addr);
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig);
 /* Puts an int3 wherever jifl_cache_where_trap can say where a thread is. */
 void jifl_cache_trap_all(const struct cache_block *b);
+/* Puts one at the block's start alone. */
+void jifl_cache_trap_start(const struct cache_block *b);
 
 /* --- pieces.c --- */
 /* Fills d's pieces, their number and src_len for block i. Under the engine lock. */

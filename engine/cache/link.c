@@ -97,14 +97,27 @@ static void forget_run(u32 block)
 			forget(block);
 }
 
-void jifl_cache_block_drop(u32 block)
+/* The block may be dead already, as the neighbour of another block, and change only now. */
+static void forget_living(u32 block)
 {
-	/* The block may be dead already, as the neighbour of another block, and change only now. */
 	if (!(cache.blocks[block].flags & CACHE_BLOCK_DEAD))
 		forget_run(block);
+}
+
+void jifl_cache_block_drop(u32 block)
+{
+	forget_living(block);
 	/*
 	 * After the block is marked dead: the host asks for that mark when a thread meets a trap.
 	 */
 	if (!JIFL_PLANTED(traps_not_set))
 		jifl_cache_trap_all(&cache.blocks[block]);
+}
+
+void jifl_cache_block_retire(u32 block)
+{
+	forget_living(block);
+	/* For threads that run into it, and for return addresses. */
+	if (!JIFL_PLANTED(traps_not_set))
+		jifl_cache_trap_start(&cache.blocks[block]);
 }

@@ -24,16 +24,6 @@ static u32 block_at(u32 off, u32 n)
 	return lo ? lo - 1 : CACHE_NONE;
 }
 
-/* The first of the blocks that start there: all but the last have no code. */
-static u32 first_at(u32 i, u32 off)
-{
-	if (cache.blocks[i].start != off)
-		return i;
-	while (i && cache.blocks[i - 1].start == off)
-		i--;
-	return i;
-}
-
 static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig *orig)
 {
 	u32 after = b->start + b->src_len;
@@ -116,10 +106,6 @@ enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig
 	*run = (struct cache_run){ .from = b->start, .before = b->start };
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
-	if (at == CACHE_AT_RETURN) {
-		i = first_at(i, off);
-		b = &cache.blocks[i];
-	}
 	return in_block(b, off, cache_map_end(i, n), at == CACHE_AT_INSN, orig, run);
 }
 
@@ -192,6 +178,19 @@ u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 	    JIFL_WHERE_EXACT)
 		return CACHE_NONE;
 	return i;
+}
+
+void jifl_cache_trap_start(const struct cache_block *b)
+{
+	static const u8 int3 = 0xcc;
+	u32 end = cache_map_end((u32)(b - cache.blocks), cache.nblocks);
+	u32 m;
+
+	for (m = b->map; m < end; m += 2)
+		if (cache.map[m]) {
+			jifl_host_code_write(jifl_pos_at(b->start), &int3, 1);
+			return;
+		}
 }
 
 void jifl_cache_trap_all(const struct cache_block *b)

@@ -338,6 +338,20 @@ static void emit_asks(struct emit_unit *u)
 	emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
 }
 
+/*
+ * A block that has left no code gets a nop, for its last instruction. So its start is a place of
+ * its own: a thread that returns there meets the int3 that is put there when the block is dropped,
+ * and not the block behind it, whose bytes may be the same still.
+ */
+static void emit_place(struct emit_unit *u, const struct emit_block *eb)
+{
+	if (u->full || x86_here(&u->hot) != eb->start || u->nmap == eb->map ||
+	    JIFL_PLANTED(empty_not_trapped))
+		return;
+	x86_u8(&u->hot, 0x90);
+	u->map[u->nmap - 2] = 1;
+}
+
 void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 {
 	struct emit_block *eb = block_begin(u);
@@ -359,6 +373,7 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 		emit_jmp_exit(u, b->next);
 		emit_map_add(u, from, x86_here(&u->hot), 0);
 	}
+	emit_place(u, eb);
 	block_end(u, eb);
 }
 

@@ -20,6 +20,7 @@
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../run/events.h"
+#include "../enter/target.h"
 #include "adopted.h"
 #include "count.h"
 #include "levels.h"
@@ -310,7 +311,17 @@ static void jifl_switch_fault(unsigned long addr, const void *mix)
 	}
 }
 
+/* Behind the function's own site, which copies do not have. */
+static unsigned long jifl_switch_begun(unsigned long addr)
+{
+	const struct jifl_target *t = jifl_target_starting(addr);
+
+	return t && t->kind == JIFL_TARGET_FUNCTION && !JIFL_HOST_PLANTED(begun_again) ?
+		       t->address : addr;
+}
+
 static const struct jifl_run_events jifl_switch_events = {
+	.begun = jifl_switch_begun,
 	.fault = jifl_switch_fault,
 	.lose = jifl_switch_lose,
 	.cut = jifl_switch_cut,

@@ -48,11 +48,13 @@ static bool goes(unsigned long addr, const struct scan *scan)
 }
 
 /*
- * Where a thread goes on that stands at the start of a block. In a piece that has a function's
- * beginning, a call at a jump has not begun.
+ * Where a thread goes on that stands at the start of a block, or behind it. In a piece that has a
+ * function's beginning, a call at a jump has not begun.
  */
-static u64 native_of_start(u64 at, jifl_orig orig)
+static u64 native_of(u64 at, jifl_orig orig)
 {
+	if (!jifl_engine_is_start(at))
+		return jifl_jump_native(jifl_run_events->begun(orig.v));
 	return jifl_engine_is_beginning(at) ? orig.v : jifl_host_native(orig);
 }
 
@@ -71,8 +73,7 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 		return;
 	switch (jifl_engine_where(*word, &orig)) {
 	case JIFL_WHERE_EXACT:
-		*word = jifl_gate_text(jifl_engine_is_start(*word) ? native_of_start(*word, orig) :
-								     jifl_jump_native(orig.v));
+		*word = jifl_gate_text(native_of(*word, orig));
 		scan->found = true;
 		break;
 	case JIFL_WHERE_INSIDE:

@@ -216,7 +216,7 @@ static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 static void jifl_mix_drop_beginning(const struct jifl_target *t)
 {
 	if (t->kind != JIFL_TARGET_SYSCALL && !JIFL_HOST_PLANTED(nested_kept))
-		jifl_engine_invalidate(jifl_orig_at(t->id), t->address - t->id ?: 1);
+		jifl_engine_retire(jifl_orig_at(t->id), t->address - t->id ?: 1);
 }
 
 static void jifl_mix_arm_aims(struct jifl_session *s, bool armed)

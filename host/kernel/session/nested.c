@@ -38,9 +38,13 @@
  * 8. A copy of a followed call can run above the level of its lanes, as a function that runs
  *    softirqs does. There the block goes on, too. Copies of other calls have no lanes: there the
  *    call begins as at a door (step 3 in the head of call/levels.c).
- * 9. If the block is dropped while a thread asks, the thread comes back to an int3, and asks again
- *    in the block that is made then. So a call that is missed may be told twice. It may also be if
- *    the session of the copy ends at that moment, and the thread goes on natively.
+ * 9. A thread that has begun the block ends it, though sessions come and go meanwhile
+ *    (jifl_engine_retire): the call is counted once. If the text changes while a thread asks, the
+ *    thread comes back to an int3, and asks again in the block that is made then. So a call that is
+ *    missed may be told twice. It may also be if the session of the copy ends at that moment, and
+ *    the thread goes on natively. A thread that stands behind the counters then, and has no copy
+ *    any more, goes on behind the function's site (jifl_run_events.begun) or in the gate of its
+ *    jump: at neither is the call counted again.
  *
  * 10. A function without a site is called at its first instruction, by copies and natively. So
  *    calls that come by its door have a piece of their own with the first instructions

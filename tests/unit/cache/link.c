@@ -105,24 +105,25 @@ UNIT_TEST(one_unit, "cache/link: one unit, straight ahead")
 	CHECK_EQ(first, 0);
 	/* 0, 50, 55, 20, 24 */
 	CHECK_EQ(cache.nblocks, 5);
-	CHECK_EQ(cache.blocks[0].len, 0);
-	CHECK_EQ(cache.blocks[2].len, 0);
+	/* A place where an int3 can be put: a nop. */
+	CHECK_EQ(cache.blocks[0].len, 1);
+	CHECK_EQ(cache.blocks[2].len, 1);
 	CHECK_EQ(cache.blocks[3].orig, (u32)at(20));
-	/* No jump is left: call, test, je, ret. */
-	CHECK(cache.hot <= 3 + 5 + 2 + 3 + 6 + 1, "%u bytes", cache.hot);
+	/* No jump is left: call, test, je, ret, and two nops. */
+	CHECK(cache.hot <= 3 + 5 + 2 + 3 + 6 + 1 + 2, "%u bytes", cache.hot);
 	CHECK(is_linked(exit_to(0)), "the way back");
-	/* An empty block has the address of what follows it. */
+	/* The nop stands for the last instruction. What left no code stands before it. */
 	CHECK_EQ(jifl_engine_where_insn(cache_address(0), &orig), JIFL_WHERE_EXACT);
-	CHECK_EQ(orig.v, at(50));
+	CHECK_EQ(orig.v, at(1));
 	CHECK_EQ(jifl_engine_where(cache_address(0), &orig), JIFL_WHERE_EXACT);
 	CHECK_EQ(orig.v, at(0));
-	/* So it has where a call returns to. */
-	CHECK_EQ(jifl_engine_where_insn(cache_address(cache.blocks[3].start), &orig),
-		 JIFL_WHERE_EXACT);
-	CHECK_EQ(orig.v, at(20));
-	CHECK_EQ(jifl_engine_where(cache_address(cache.blocks[3].start), &orig),
+	/* Where the call returns to. */
+	CHECK_EQ(jifl_engine_where(cache_address(cache.blocks[2].start), &orig),
 		 JIFL_WHERE_EXACT);
 	CHECK_EQ(orig.v, at(55));
+	CHECK_EQ(jifl_engine_where(cache_address(cache.blocks[3].start), &orig),
+		 JIFL_WHERE_EXACT);
+	CHECK_EQ(orig.v, at(20));
 	check_cache("one unit");
 }
 
@@ -273,6 +274,83 @@ UNIT_TEST(inside, "cache/link: a thread inside changed code sees the change")
 	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)change_behind), 0x43);
 	CHECK_EQ(user_host_traps, 1);
 	check_cache("changed inside");
+}
+
+static u64 begun;
+
+/* Called twice in a block, at its start and before its third instruction. */
+static void change_inserts(u64 start)
+{
+	begun += start;
+	if (!start && !changes++)
+		jifl_engine_retire(jifl_orig_at(at(0)), 10);
+}
+
+static void insert_changing(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i <= 2; i += 2) {
+		struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, i);
+
+		ins->kind = IR_INSERT_CALL;
+		ins->fn = (u64)(unsigned long)change_inserts;
+		ins->nargs = 1;
+		ins->args[0] = !i;
+	}
+}
+
+/* What is inserted changes while a thread is in the block, and not the bytes. */
+UNIT_TEST(retired, "cache/link: a thread inside a block that is retired ends it")
+{
+	int context = begin(insert_changing);
+	struct jifl_engine_stats st;
+
+	changes = begun = 0;
+	/* mov $1, eax; nop; add $2, eax; ret */
+	put(0, BYTES("\xb8\x01\0\0\0\x90\x83\xc0\x02\xc3"));
+	CHECK_EQ(user_host_call(context, text, 0), 3);
+	CHECK_EQ(begun, 1);
+	CHECK_EQ(user_host_traps, 0);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.invalidated, 1);
+	CHECK_EQ(user_host_call(context, text, 0), 3);
+	CHECK_EQ(begun, 2);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.invalidated, 1);
+	check_cache("retired");
+}
+
+/* A jump behind the call below becomes a nop. */
+static void open_jump(void)
+{
+	static const u8 nop[] = { 0x0f, 0x1f, 0x44, 0, 0 };
+
+	if (changes++)
+		return;
+	put(8, nop, sizeof(nop));
+	jifl_engine_invalidate(jifl_orig_at(at(8)), sizeof(nop));
+}
+
+/*
+ * 0: mov $1, eax; push rax; call *rdi; 8: jmp 40; 13: pop rax; add $64, eax; ret
+ * 40: pop rax; add $2, eax; ret
+ * The jump has left no code of its own: its target lies behind the call.
+ */
+UNIT_TEST(empty, "cache/link: a block without code changes under a call that returns to it")
+{
+	int context = begin(NULL);
+
+	changes = 0;
+	put(0, BYTES("\xb8\x01\0\0\0\x50\xff\xd7"));
+	put_branch(8, 0xe9, 40);
+	put(13, BYTES("\x58\x83\xc0\x40\xc3"));
+	put(40, BYTES("\x58\x83\xc0\x02\xc3"));
+	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)open_jump), 0x41);
+	CHECK_EQ(user_host_traps, 1);
+	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)open_jump), 0x41);
+	CHECK_EQ(user_host_traps, 1);
+	check_cache("an empty block");
 }
 
 static void remove_probe(void)
