@@ -3,6 +3,7 @@
 //! the session that they describe.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
@@ -531,6 +532,7 @@ impl Scope {
     fn set_filters(&self, start: &mut Start) -> Result<(), Failure> {
         if let Some(pid) = self.tasks.pid {
             exists(pid)?;
+            is_process(pid)?;
             start.filters |= FILTER_TGID;
             if self.tasks.descendants {
                 start.filters |= FILTER_CHILDREN;
@@ -571,6 +573,23 @@ fn exists(pid: i32) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::failed(format!("no process or thread {pid}")))
+}
+
+/// A thread that is not its process's first has a number that no process has.
+fn is_process(pid: i32) -> Result<(), Failure> {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    match of_process(&String::from_utf8_lossy(&status)) {
+        Some(process) if process != pid => Err(Failure::failed(format!(
+            "{pid} is a thread of process {process}: give -p {process}, or -t {pid}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The process in a thread's /proc/PID/status.
+fn of_process(status: &str) -> Option<i32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
 }
 
 /// The kernel's id of a cgroup: the inode number of its directory.
@@ -701,6 +720,14 @@ mod tests {
     use super::*;
     use crate::base::parse::parse;
     use std::io::Write;
+
+    #[test]
+    fn a_thread_names_its_process() {
+        assert_eq!(of_process("Name:\tx\nTgid:\t12\nNgid:\t0\n"), Some(12));
+        assert_eq!(of_process(""), None);
+        let own = std::process::id() as i32;
+        assert!(is_process(own).is_ok());
+    }
 
     #[test]
     fn filters_are_set() {

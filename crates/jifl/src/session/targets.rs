@@ -428,7 +428,10 @@ impl Found {
             Entry::Occupied(known) => known.into_mut(),
         };
         let is_same = known.called == target.called;
-        if !is_same && !known.may_be_left_out && !may_be_left_out {
+        // Of one target are all calls, or those of one condition. None is dropped without a word.
+        let both =
+            known.condition == target.condition && (known.may_be_left_out || may_be_left_out);
+        if !is_same && !both {
             return Err(Failure::usage(format!(
                 "{} and {} are one function, {}: give one of them",
                 known.shown(),

@@ -34,6 +34,7 @@ pub struct Writer<'a> {
     shape: Shape,
     sink: Sink,
     last: Counted,
+    has_title: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -50,6 +51,7 @@ impl<'a> Writer<'a> {
             shape,
             sink,
             last: Counted::default(),
+            has_title: false,
         }
     }
 
@@ -60,7 +62,6 @@ impl<'a> Writer<'a> {
     pub fn write(&mut self, rows: &[Row], now: Counted) -> Result<(), Failure> {
         let now = now.not_below(&self.last);
         let since = now.since(&self.last);
-        let is_first = self.last.times.is_empty();
         let sheet = Sheet::of(self.metrics, self.labels, rows, &since);
         let seconds = format!("{:.3}", now.rest[TIMES_ELAPSED] as f64 / 1e9);
         let text = match self.shape.format {
@@ -69,7 +70,7 @@ impl<'a> Writer<'a> {
                 format!("# {seconds} s\n{table}\n")
             }
             Format::Csv => {
-                let title = match is_first {
+                let title = match !std::mem::replace(&mut self.has_title, true) {
                     true => format!("seconds,{}", Sheet::titles(self.metrics, self.labels)),
                     false => String::new(),
                 };

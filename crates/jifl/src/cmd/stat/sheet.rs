@@ -100,11 +100,21 @@ impl Counted {
         self
     }
 
+    /// How long a row that was not told of yet had gone on at this moment. What has a row since
+    /// the session began, and an object that comes later, too, count from there.
+    fn elapsed_of_new(&self, row: &Time) -> u64 {
+        let elapsed = self.rest[TIMES_ELAPSED];
+        if row.elapsed_ns > elapsed { elapsed } else { 0 }
+    }
+
     /// What was counted since another moment. Who is inside is inside now.
     pub fn since(&self, before: &Counted) -> Counted {
-        let nothing = Time::default();
         let less = |(at, now): (usize, &Time)| {
-            let then = before.times.get(at).unwrap_or(&nothing);
+            let known = before.times.get(at).filter(|then| then.elapsed_ns > 0);
+            let then = known.copied().unwrap_or_else(|| Time {
+                elapsed_ns: before.elapsed_of_new(now),
+                ..Time::default()
+            });
             Time {
                 calls: now.calls.saturating_sub(then.calls),
                 adopted: now.adopted.saturating_sub(then.adopted),
@@ -403,6 +413,35 @@ mod tests {
         let left = |all: &[Time]| all.iter().map(|one| one.cpu_ns).collect::<Vec<u64>>();
         assert_eq!(left(&counted.times), [7, 0]);
         assert_eq!(left(&counted.whole), [19]);
+    }
+
+    #[test]
+    fn what_comes_late_is_of_its_interval() {
+        let minute = 60_000_000_000;
+        let second = 1_000_000_000;
+        let new = Time {
+            calls: 600,
+            elapsed_ns: minute + second,
+            ..Time::default()
+        };
+        let now = Counted {
+            times: vec![new],
+            rest: [minute + second, 0, 0],
+            ..Counted::default()
+        };
+        // Neither an object that was not there, nor a row that was not told of.
+        for times in [Vec::new(), vec![Time::default()]] {
+            let before = Counted {
+                times,
+                rest: [minute, 0, 0],
+                ..Counted::default()
+            };
+            let since = now.since(&before);
+            assert_eq!(since.times[0].elapsed_ns, second);
+            assert_eq!(since.times[0].calls, 600);
+        }
+        let all = now.since(&Counted::default());
+        assert_eq!(all.times[0].elapsed_ns, minute + second);
     }
 
     fn counted() -> Counted {

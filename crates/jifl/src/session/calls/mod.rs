@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use self::clocks::{Clocks, Stamp};
 use self::events::Event;
+use crate::session::ring::pieces::{Gaps, gaps};
 use crate::session::ring::{self, Caller, Interrupt, Piece, Taken};
 
 /// A function that was entered.
@@ -76,6 +77,8 @@ struct Frame {
 struct Open {
     call: Call,
     frames: Vec<Frame>,
+    /// When it was seen last: the beginning of a piece.
+    seen: u64,
 }
 
 /// The records that calls are made of.
@@ -191,6 +194,9 @@ impl Open {
 }
 
 /// Gives `show` each call when it ends, then the calls that have not ended.
+///
+/// Where records were lost a call is not seen to end: the thread may have ended it there, and begun
+/// another. What comes behind belongs to no call, up to the next beginning.
 pub fn each<E>(
     taken: &Taken,
     pieces: &[Piece<Event>],
@@ -200,8 +206,16 @@ pub fn each<E>(
         taken,
         clocks: OnceCell::new(),
     };
+    let gaps = Gaps::of(gaps(taken.each()));
     let mut open: HashMap<Caller, Open> = HashMap::new();
     for piece in pieces {
+        if let Some(found) = open.get_mut(&piece.caller()) {
+            let lost = gaps.touch(found.seen, piece.time);
+            found.seen = piece.time;
+            if lost && let Some(unended) = open.remove(&piece.caller()) {
+                show(&unended.call)?;
+            }
+        }
         for event in &piece.events {
             match *event {
                 Event::Adopted(_) if is_adopted(&open, piece) => {}
@@ -216,9 +230,15 @@ pub fn each<E>(
                     };
                     let new = Open {
                         call,
+                        seen: piece.time,
                         ..Open::default()
                     };
                     if let Some(unended) = open.insert(piece.caller(), new) {
+                        show(&unended.call)?;
+                    }
+                }
+                Event::Lost => {
+                    if let Some(unended) = open.remove(&piece.caller()) {
                         show(&unended.call)?;
                     }
                 }
@@ -293,6 +313,25 @@ mod tests {
             shape(&[piece(1, 7, &events)]),
             ["7 1 Some(50) 10 -11 --12 --13 -14"]
         );
+    }
+
+    #[test]
+    fn a_call_is_not_put_together_over_lost_records() {
+        use Event::{Begin, End, Enter, Lost};
+        let pieces = [
+            piece(1, 7, &[Begin(1), Enter(10, 1000), Lost]),
+            piece(4, 7, &[Enter(20, 1000), End(9), Begin(3), End(10)]),
+        ];
+        assert_eq!(shape(&pieces), ["7 1 None 10", "7 3 Some(10) "]);
+    }
+
+    #[test]
+    fn a_thread_may_have_been_where_records_were_lost() {
+        use ring::pieces::{GAP, tests::mark};
+        let lost = [&mark(0, 0, 0, 3)[..], &[GAP, GAP], &mark(0, 0, 0, 5)].concat();
+        let gaps = Gaps::of(gaps([&lost[..]]));
+        assert!(gaps.touch(1, 3) && gaps.touch(4, 4) && gaps.touch(5, 9));
+        assert!(!gaps.touch(1, 2) && !gaps.touch(6, 9));
     }
 
     #[test]

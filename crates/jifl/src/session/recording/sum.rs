@@ -160,6 +160,16 @@ fn add_report(report: &mut Report, other: Report) {
     report.absent.extend(other.absent);
     report.absent.sort_unstable();
     report.absent.dedup();
+    report.adoption = match (report.adoption.take(), other.adoption) {
+        (Some(mut a), Some(b)) => {
+            a.tasks = a.tasks.saturating_add(b.tasks);
+            add_counts(&mut a.left, b.left);
+            Some(a)
+        }
+        (a, b) => a.or(b),
+    };
+    report.start_ns = report.start_ns.saturating_add(other.start_ns);
+    report.end_ns = report.end_ns.saturating_add(other.end_ns);
     report.cut_short |= other.cut_short;
     report.duration_ns = report.duration_ns.saturating_add(other.duration_ns);
     report.drain_ns = report.drain_ns.saturating_add(other.drain_ns);
@@ -237,6 +247,7 @@ mod tests {
     use super::super::tests::recorded;
     use super::*;
     use crate::session::blocks;
+    use crate::session::report::Adoption;
     use crate::session::report::tests::sample;
     use jifl_sys::abi::Kind;
 
@@ -253,6 +264,22 @@ mod tests {
         recording.header.boot_id = "another".into();
         recording.images[2].build_id = "another".into();
         recording
+    }
+
+    #[test]
+    fn who_was_inside_is_added_up() {
+        let adopted = |tasks, why: &str| {
+            let mut report = sample(Kind::Insn);
+            let left = vec![(why.to_owned(), 1)];
+            report.adoption = Some(Adoption { tasks, left });
+            report
+        };
+        let mut sum = adopted(1, "a");
+        add_report(&mut sum, adopted(2, "a"));
+        let found = sum.adoption.clone().unwrap();
+        assert_eq!((found.tasks, found.left[0].1), (3, 2));
+        add_report(&mut sum, sample(Kind::Insn));
+        assert_eq!(sum.adoption, Some(found));
     }
 
     fn shown(recording: &Recording) -> Vec<(String, u64, u64)> {

@@ -37,6 +37,8 @@ pub struct Taken {
     targets: Vec<Target>,
     /// Records of each CPU, with [`GAP`] where some were lost.
     cpus: Vec<Vec<Record>>,
+    /// Of each CPU, how many there were behind its last [`GAP`]. A word may look like one.
+    behind_gap: Vec<usize>,
     /// Records of each CPU that were overwritten before they could be taken.
     lost: Vec<u64>,
     /// Records for which there was no room.
@@ -115,6 +117,7 @@ impl Taken {
             wanted,
             open: vec![Vec::new(); cpus as usize],
             cpus: vec![Vec::new(); cpus as usize],
+            behind_gap: vec![0; cpus as usize],
             lost: vec![0; cpus as usize],
             room: vec![Record::default(); ROOM],
             ..Taken::default()
@@ -161,7 +164,7 @@ impl Taken {
         for cpu in 0..self.cpus.len() {
             while let Some(n) = self.take_some(door, cpu) {
                 let kept: usize = self.cpus.iter().map(Vec::len).sum();
-                let fits = n.min(limit.saturating_sub(kept));
+                let fits = self.whole(n, limit.saturating_sub(kept));
                 self.keep(cpu, fits);
                 if fits < n {
                     self.refused += (n - fits) as u64;
@@ -197,10 +200,27 @@ impl Taken {
         }
     }
 
+    /// How many of the first `n` words of the buffer are whole records within `limit`.
+    fn whole(&self, n: usize, limit: usize) -> usize {
+        if n <= limit {
+            return n;
+        }
+        let mut fits = 0;
+        while let Some(record) = self.room[..n].get(fits) {
+            let next = fits + 1 + record_words(record.what);
+            if next > limit {
+                break;
+            }
+            fits = next;
+        }
+        fits
+    }
+
     fn keep_gap(&mut self, cpu: usize) {
         self.open[cpu].clear();
-        if self.cpus[cpu].last() != Some(&GAP) {
+        if self.behind_gap[cpu] == 0 || self.behind_gap[cpu] != self.cpus[cpu].len() {
             self.cpus[cpu].push(GAP);
+            self.behind_gap[cpu] = self.cpus[cpu].len();
         }
     }
 
@@ -283,6 +303,16 @@ pub mod tests {
         taken.take(&fake, 60);
         assert_eq!((taken.of(0).len(), taken.refused), (61, 40));
         assert_eq!(taken.of(0)[60], GAP);
+    }
+
+    #[test]
+    fn a_word_that_looks_like_a_gap_is_none() {
+        let word = Record::default();
+        let mut taken = Taken::new(1, None);
+        taken.cpus[0] = vec![enter(0, 900), word];
+        taken.keep_gap(0);
+        taken.keep_gap(0);
+        assert_eq!(taken.of(0), [enter(0, 900), word, GAP]);
     }
 
     #[test]

@@ -225,7 +225,9 @@ pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)>
     let mut all = Vec::new();
     for records in cpus {
         let (mut last, mut from) = (0, None);
-        for record in records {
+        let mut at = 0;
+        while let Some(record) = records.get(at) {
+            at += 1 + record_words(record.what);
             if *record == GAP {
                 from = from.or(Some(last));
             } else if let Some(time) = time_of(record) {
@@ -236,6 +238,30 @@ pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)>
         all.extend(from.map(|from| (from, u64::MAX)));
     }
     all
+}
+
+/// Times at which records were lost on some CPU, to be asked often.
+pub struct Gaps(Vec<(u64, u64)>);
+
+impl Gaps {
+    /// From what [`gaps`] gives.
+    pub fn of(mut all: Vec<(u64, u64)>) -> Gaps {
+        all.sort_unstable();
+        let mut apart: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in all {
+            match apart.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => apart.push((from, to)),
+            }
+        }
+        Gaps(apart)
+    }
+
+    /// Were some lost between these times?
+    pub fn touch(&self, from: u64, to: u64) -> bool {
+        let at = self.0.partition_point(|gap| gap.1 < from);
+        self.0.get(at).is_some_and(|gap| gap.0 <= to)
+    }
 }
 
 /// Bits of a result in its record.
