@@ -104,15 +104,25 @@ pub fn build_id_of_machine(root: &Path) -> String {
 
 /// Build id of a file of a kernel or module.
 pub fn build_id_of_file(path: &Path) -> String {
-    let file = fs::read(path).unwrap_or_default();
-    let elf = object::File::parse(file.as_slice()).ok();
+    build_id_of_elf(&fs::read(path).unwrap_or_default())
+}
+
+/// Build id in what such a file contains.
+pub fn build_id_of_elf(file: &[u8]) -> String {
+    let elf = object::File::parse(file).ok();
     let id = elf.as_ref().and_then(|elf| elf.build_id().ok().flatten());
     id.map(hex).unwrap_or_default()
 }
 
 /// Build id of a loaded module.
 pub fn module_build_id(name: &str) -> String {
-    read_build_id(&format!("/sys/module/{name}/notes/.note.gnu.build-id"))
+    build_id_of_loaded(&Path::new("/sys/module").join(name))
+}
+
+/// The same, by the module's folder in /sys/module.
+pub fn build_id_of_loaded(place: &Path) -> String {
+    let notes = fs::read(place.join("notes/.note.gnu.build-id")).unwrap_or_default();
+    build_id(&notes).map(hex).unwrap_or_default()
 }
 
 /// `ext4 1048576 1 - Live 0xffffffffc0400000`
@@ -125,11 +135,6 @@ fn parse(line: &str) -> Option<Image> {
         base: u64::from_str_radix(base.strip_prefix("0x")?, 16).ok()?,
         size: size.parse().ok()?,
     })
-}
-
-fn read_build_id(path: &str) -> String {
-    let notes = fs::read(path).unwrap_or_default();
-    build_id(&notes).map(hex).unwrap_or_default()
 }
 
 /// The build id in a sequence of notes.

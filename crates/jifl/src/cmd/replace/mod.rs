@@ -87,7 +87,7 @@ fn replace(args: &ReplaceArgs, word: &str, with: &With) -> Result<u8, Failure> {
     let function = with.function.as_deref().unwrap_or(&target.name);
     let replacing = inserted.function(function, &functions)?;
     if !args.unchecked {
-        check(&target, replacing, with)?;
+        check(&target, replacing, &inserted)?;
     }
     let selected = targets::one(target.clone(), replacing.address);
     let session = Session::of(Kind::Replace, 0, selected);
@@ -163,7 +163,7 @@ fn target_of(word: &str, module: &str, functions: &Functions) -> Result<Function
 }
 
 /// Do both functions take and return the same?
-fn check(target: &Function, replacing: &Function, with: &With) -> Result<(), Failure> {
+fn check(target: &Function, replacing: &Function, inserted: &Inserted<'_>) -> Result<(), Failure> {
     let prototypes = Prototypes::of_kernel().map_err(Failure::cannot)?;
     let of_types = |function: &Function| {
         let (types, proto) = prototypes.proto(&function.shown())?;
@@ -177,7 +177,7 @@ fn check(target: &Function, replacing: &Function, with: &With) -> Result<(), Fai
     };
     let of_target = of_types(target)
         .ok_or_else(|| unknown(target, "the kernel's types (BTF) do not have this function"))?;
-    let of_file = || signature::of_file(&with.bytes, &replacing.name);
+    let of_file = || inserted.prototype(&replacing.name);
     let of_replacing = of_types(replacing).or_else(of_file).ok_or_else(|| {
         unknown(
             replacing,
