@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, Block, WARM_FOLLOWS, WARM_LAY, WARM_MAX, Warm as Request,
-    WarmBlock,
+    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_NATIVE, Block, WARM_FOLLOWS, WARM_LAY, WARM_MAX,
+    Warm as Request, WarmBlock,
 };
-use jifl_sys::device::{self, Door};
+use jifl_sys::device::{self, BlockParts, Door};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -138,10 +138,21 @@ pub struct Found {
 /// The module does not show them.
 pub fn look(door: &impl Door, session: u64, graph: &Graph, plan: &Plan) -> Result<Found, Failure> {
     let all = cache::read(door, session)?;
-    // Calls that other sessions look at, too, have copies of their own.
-    let is_own =
-        |block: &Block| block.flags & (BLOCK_DEAD | BLOCK_ENTRY) == 0 && block.sessions[1] == 0;
-    let own = all.iter().filter(|(block, _)| is_own(block));
+    // Calls that other sessions look at, too, have copies of their own. Those sessions may stand at
+    // any place of the list.
+    let is_own = |block: &Block| {
+        let is_alone = block.sessions.iter().all(|one| [0, session].contains(one));
+        is_alone && block.flags & (BLOCK_DEAD | BLOCK_ENTRY | BLOCK_NATIVE) == 0
+    };
+    // In place of a block of the plan there may be one of other code.
+    let lengths: HashMap<u64, u32> = (graph.nodes.iter())
+        .map(|node| (node.block.orig, node.block.src_len))
+        .collect();
+    let is_meant = |block: &Block, parts: &BlockParts| {
+        let length = lengths.get(&block.orig);
+        length.is_some_and(|length| *length as usize == parts.src.len())
+    };
+    let own = (all.iter()).filter(|(block, parts)| is_own(block) && is_meant(block, parts));
     let copies: HashMap<u64, Copied> = own
         .map(|(block, parts)| {
             let copied = Copied {
@@ -215,6 +226,36 @@ mod tests {
         );
         // The stand-in has other code where a length is odd.
         assert_eq!((laid.blocks, laid.other, laid.left), (3, 3, 0));
+    }
+
+    #[test]
+    fn copies_of_others_and_ways_out_are_not_taken_for_the_layout() {
+        let graph = looping();
+        let plan = Plan::of(&graph, 1.0);
+        let fake = Fake::default();
+        // All have the lengths of the plan, but the one at 15.
+        for (orig, sessions, flags, bytes) in [
+            (0x00, [42, 0, 0, 0], 0, 2),
+            (0x02, [42, 0, 7, 0], 0, 5),
+            (0x07, [42, 7, 0, 0], 0, 2),
+            (0x10, [42, 0, 0, 0], BLOCK_NATIVE, 5),
+            (0x15, [42, 0, 0, 0], 0, 1),
+            // It is no block of the plan.
+            (0x30, [42, 0, 0, 0], 0, 2),
+            (0x20, [0, 42, 0, 0], 0, 1),
+        ] {
+            let mut block = Block::from(0, 0);
+            (block.orig, block.cache) = (AT + orig, 0xffff_ffff_c000_0000 + orig);
+            (block.sessions, block.flags) = (sessions, flags);
+            let parts = BlockParts {
+                src: vec![0x90; bytes],
+                code: vec![0x90; 3],
+                segments: Vec::new(),
+            };
+            fake.state().blocks.push((block, parts));
+        }
+        let found = look(&fake, 42, &graph, &plan).unwrap();
+        assert_eq!((found.blocks, found.copies.bytes), (2, 2 * 3));
     }
 
     #[test]
