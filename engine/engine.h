@@ -403,8 +403,9 @@ enum { JIFL_LAY_MAX = 32 };
  * context that begin there are dropped, as by jifl_engine_retire. A conditional branch that
  * leads to the next block is turned round. Returns how many have been made: fewer than n where
  * nothing leads from one to the next, or where the unit, or the room, ends. 0: the first could not
- * be made. `is` is asked about each block, with args, args + size and so on. Never fills the cache,
- * as jifl_engine_warm. *result as there; *cost is added to. Any context but NMI.
+ * be made, or lies outside of the limited context. `is` is asked about each block, with args,
+ * args + size and so on. Never fills the cache, as jifl_engine_warm. *result as there; *cost is
+ * added to. Any context but NMI.
  */
 u32 jifl_engine_lay(int context, const jifl_orig *chain, u32 n, jifl_block_matches_fn is,
 		    const void *args, u32 size, enum jifl_warmed *result,

@@ -57,7 +57,7 @@ static u32 matching(const jifl_orig *chain, u32 n, jifl_block_matches_fn is, con
 static u32 lay(int context, const jifl_orig *chain, u32 n, enum jifl_warmed *result)
 {
 	enum jifl_cause cause = JIFL_CAUSE_NONE;
-	u32 laid = 0;
+	u32 laid = 0, first;
 
 	*result = JIFL_WARMED_FULL;
 	if (!jifl_cache_has_spare_room())
@@ -66,8 +66,13 @@ static u32 lay(int context, const jifl_orig *chain, u32 n, enum jifl_warmed *res
 	if (!n)
 		return 0;
 	drop(context, chain, n);
-	if (jifl_translate_chain(context, chain, n, &laid, &cause) != CACHE_NONE)
-		*result = JIFL_WARMED_MADE;
+	first = jifl_translate_chain(context, chain, n, &laid, &cause);
+	if (first == CACHE_NONE)
+		return 0;
+	/* Outside of a limited context: there is no copy, only a way out. */
+	if (cache.blocks[first].flags & CACHE_BLOCK_NATIVE)
+		return 0;
+	*result = JIFL_WARMED_MADE;
 	return laid;
 }
 

@@ -169,3 +169,34 @@ UNIT_TEST(lay_same, "run/lay: code in any order has the same results and counts"
 	}
 	CHECK(cost.blocks && cost.insns > cost.blocks);
 }
+
+/* Is `to` where arg says? It is outside of the context then. */
+static bool is_that(jifl_orig from, jifl_orig to, bool call, void *arg)
+{
+	(void)from;
+	(void)call;
+	return to.v == *(const u64 *)arg;
+}
+
+UNIT_TEST(lay_limited, "run/lay: what is outside of a limited context is not laid")
+{
+	static u64 outside;
+	const struct target *t = targets_plain;
+	const jifl_orig chain[] = { jifl_orig_at((u64)(unsigned long)t->fn) };
+	struct jifl_warmed_cost cost = { 0 };
+	enum jifl_warmed result;
+	int context;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	insert_begin();
+	context = jifl_engine_context_create(insert_block_count, &outside);
+	jifl_engine_context_limit(context, is_that);
+	outside = chain[0].v;
+	CHECK_EQ(jifl_engine_lay(context, chain, 1, is_any, NULL, 0, &result, &cost), 0);
+	CHECK_EQ(result, JIFL_WARMED_OTHER);
+	outside = 0;
+	CHECK_EQ(jifl_engine_lay(context, chain, 1, is_any, NULL, 0, &result, &cost), 1);
+	CHECK_EQ(result, JIFL_WARMED_MADE);
+	CHECK_EQ_IN(t->name, user_host_call(context, t->fn, t->n), t->fn(t->n));
+	check_cache(t->name);
+}
