@@ -25,7 +25,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	28
+#define JIFL_ABI_VERSION	29
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -1104,17 +1104,18 @@ struct jifl_thread {
 };
 
 /*
- * One replacement (JIFL_KIND_REPLACE), for listings. To enumerate: index from 0 until ENOENT. It is
- * there from its session's start until the session has ended and no thread is in the module of the
- * replacing function any more. Until then that module cannot be removed, and neither can the one of
- * the replaced function. To see who is inside now, the machine is stopped for a moment.
+ * One replacement (JIFL_KIND_REPLACE), for listings. To enumerate: session = 0 first, then the last
+ * session seen, until ENOENT. A replacement that goes meanwhile makes no other one be left out. It
+ * is there from its session's start until the session has ended and no thread is in the module of
+ * the replacing function any more. Until then that module cannot be removed, and neither can the
+ * one of the replaced function. To see who is inside now, the machine is stopped for a moment.
  * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: there
- * is no such replacement; EINVAL: `reserved` is not 0.
+ * is no replacement of a later session; EINVAL: `unused` or `reserved` is not 0.
  */
 struct jifl_replacement {
 	__u32 size;
-	__u32 index;			/* in */
-	__u64 session;			/* out: its number */
+	__u32 unused;			/* 0 */
+	__u64 session;			/* in: the last seen; out: its number */
 	__u64 address;			/* out: where the replaced function begins */
 	__u64 with;			/* out: where the replacing function begins */
 	__u32 ended;			/* out: 1: the session has ended */

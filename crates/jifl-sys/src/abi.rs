@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 28;
+pub const ABI_VERSION: u32 = 29;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -597,9 +597,9 @@ abi_struct! {
     Replacement {
         /// Of this structure.
         pub size: u32,
-        /// In: from 0 until ENOENT.
-        pub index: u32,
-        /// Out: number of its session.
+        /// Zero.
+        pub unused: u32,
+        /// In: number of the last session seen, first 0. Out: number of its session.
         pub session: u64,
         /// Out: where the replaced function begins.
         pub address: u64,

@@ -122,7 +122,7 @@ pub enum Request<'a> {
     Warm(&'a mut Warm, &'a [WarmBlock]),
     /// What handles an interrupt.
     Irq(&'a mut Irq),
-    /// One replacement, with the threads that are inside.
+    /// The next replacement after a session, with the threads that are inside.
     Replacement(&'a mut Replacement),
     /// What the flight recorder is to do; the bytes that it copies go to the room.
     Flight(&'a mut Flight, &'a mut [u8]),

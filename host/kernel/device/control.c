@@ -195,9 +195,9 @@ static int jifl_control_replacement(struct jifl_file *f, void *arg)
 {
 	struct jifl_replacement *req = arg;
 
-	if (req->reserved)
+	if (req->unused || req->reserved)
 		return -EINVAL;
-	return jifl_read_may_see("replacement") ?: jifl_hold_info(req->index, req);
+	return jifl_read_may_see("replacement") ?: jifl_hold_info(req);
 }
 
 static int jifl_control_flight(struct jifl_file *f, void *arg)

@@ -115,10 +115,10 @@ pub fn plugins(door: &impl Door) -> Result<Vec<PluginInfo>, Failure> {
     list("plugins", next, |info| door.call(Request::Plugin(info)))
 }
 
-/// All replacements of functions, those too whose sessions have ended.
+/// All replacements of functions, those too whose sessions have ended, in order of the sessions.
 pub fn replacements(door: &impl Door) -> Result<Vec<Replacement>, Failure> {
     let next = |all: &[Replacement]| Replacement {
-        index: all.len() as u32,
+        session: all.last().map_or(0, |last| last.session),
         ..Replacement::default()
     };
     list("replacements", next, |one| {
@@ -166,6 +166,38 @@ mod tests {
         assert_eq!(failure.status, crate::base::exit::CANNOT);
         let own = format!("this command version {ABI_VERSION}");
         assert!(failure.message.contains(&own), "{}", failure.message);
+    }
+
+    /// A door behind which the first replacement goes after each request for one.
+    struct Going(Fake);
+
+    impl Door for Going {
+        fn call(&self, request: Request<'_>) -> io::Result<()> {
+            let is_about_it = matches!(request, Request::Replacement(_));
+            let done = self.0.call(request);
+            let all = &mut self.0.state().replacements;
+            if is_about_it && !all.is_empty() {
+                all.remove(0);
+            }
+            done
+        }
+    }
+
+    #[test]
+    fn a_replacement_that_goes_hides_no_other() {
+        let fake = Fake::default();
+        fake.state().replacements = [3, 5, 9]
+            .map(|session| Replacement {
+                session,
+                ..Replacement::default()
+            })
+            .into();
+        let listed = |door: &dyn Fn() -> Result<Vec<Replacement>, Failure>| -> Vec<u64> {
+            door().unwrap().iter().map(|one| one.session).collect()
+        };
+        assert_eq!(listed(&|| replacements(&fake)), [3, 5, 9]);
+        let going = Going(fake);
+        assert_eq!(listed(&|| replacements(&going)), [3, 5, 9]);
     }
 
     #[test]

@@ -317,10 +317,13 @@ impl Door for Fake {
                 }
                 _ => return refuse(Errno::NOENT),
             },
-            Request::Replacement(asked) => match state.replacements.get(asked.index as usize) {
-                Some(known) => *asked = *known,
-                None => return refuse(Errno::NOENT),
-            },
+            Request::Replacement(asked) => {
+                let mut all = state.replacements.iter();
+                match all.find(|known| known.session > asked.session) {
+                    Some(known) => *asked = *known,
+                    None => return refuse(Errno::NOENT),
+                }
+            }
             Request::Flight(asked, room) => return state.flight.answer(asked, room),
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {

@@ -323,15 +323,16 @@ static void jifl_hold_poll(struct work_struct *work)
 	mutex_unlock(&jifl_hold_mutex);
 }
 
-int jifl_hold_info(u32 n, struct jifl_replacement *req)
+int jifl_hold_info(struct jifl_replacement *req)
 {
 	struct jifl_hold *h;
 	int ret = -ENOENT;
 	struct look l;
 
 	mutex_lock(&jifl_hold_mutex);
+	/* In the order of their sessions' numbers: they are added at the tail. */
 	list_for_each_entry(h, &jifl_holds, list) {
-		if (n--)
+		if (h->session <= req->session)
 			continue;
 		look(h, &l);
 		req->session = h->session;

@@ -26,8 +26,11 @@ struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with);
 void jifl_hold_end(struct jifl_hold *h);
 /* Gives them back: no thread was led there. */
 void jifl_hold_drop(struct jifl_hold *h);
-/* Fills the n-th; -ENOENT: there is none. Sleeps. */
-int jifl_hold_info(u32 n, struct jifl_replacement *req);
+/*
+ * Fills the one with the next greater session number than req->session; -ENOENT: there is none.
+ * Sleeps.
+ */
+int jifl_hold_info(struct jifl_replacement *req);
 /* At the end. Nothing is held any more. */
 void jifl_hold_exit(void);
 
