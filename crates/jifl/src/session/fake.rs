@@ -53,6 +53,8 @@ pub struct State {
     tables: Vec<TableAnswer>,
     /// Blocks that were to be translated; those of an odd length are other code.
     pub warmed: Vec<WarmBlock>,
+    /// Answer to the next Warm.
+    pub warm_fails: Option<Errno>,
     pub draining: u32,
     pub drain_ns: u64,
 }
@@ -89,6 +91,7 @@ impl Default for Fake {
             bad_program: None,
             tables: Vec::new(),
             warmed: Vec::new(),
+            warm_fails: None,
             draining: 0,
             drain_ns: 0,
         }))
@@ -326,7 +329,7 @@ impl Door for Fake {
             }
             Request::Flight(asked, room) => return state.flight.answer(asked, room),
             Request::Warm(warm, blocks) => {
-                if let Some(errno) = state.hidden {
+                if let Some(errno) = state.hidden.or(state.warm_fails.take()) {
                     return refuse(errno);
                 }
                 state.warmed.extend_from_slice(blocks);

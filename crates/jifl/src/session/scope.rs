@@ -261,6 +261,18 @@ pub fn hold(
 pub struct Waited(Ended);
 
 impl Waited {
+    /// As if the sessions of a command had been ended from outside.
+    #[cfg(test)]
+    pub fn detached(command: Child) -> Waited {
+        Waited((Some(command), End::Detached))
+    }
+
+    /// Waits until the command has run to its own end, if one was run.
+    pub fn wait(self) {
+        // The caller has a failure to tell of, and this one would hide it.
+        let _ = status_of(self.0);
+    }
+
     /// The outcome, with the report of the last of these sessions.
     ///
     /// # Errors

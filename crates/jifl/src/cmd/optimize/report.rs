@@ -64,6 +64,8 @@ pub enum Why {
     First,
     Changed,
     Emptied,
+    /// They were not laid to the end.
+    Again,
 }
 
 impl Layout {
@@ -91,6 +93,7 @@ impl Layout {
             Why::First => "",
             Why::Changed => "what runs has changed: ",
             Why::Emptied => "the code cache was emptied: ",
+            Why::Again => "once more: ",
         };
         let mut line = format!(
             "jifl: {why}laid {} of {} blocks in {}, {} of them hot, in {} chains",
