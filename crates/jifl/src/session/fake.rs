@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Block, Entry, Hit, Record, Replacement, SessionInfo, Start, Stat, Status,
+    ABI_VERSION, Block, Entry, HIT_MAX, Hit, Record, Replacement, SessionInfo, Start, Stat, Status,
     TARGET_FUNCTION, TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request, Rows};
@@ -47,6 +47,8 @@ pub struct State {
     pub records: Vec<Vec<Record>>,
     /// Of each CPU, what programs have recorded and has not been taken; none: nothing is recorded.
     pub hits: Vec<Vec<u8>>,
+    /// Makes one more record of CPU 0, whenever it is asked for records: they never end.
+    pub refill: Option<Refill>,
     /// Answer to Start: EBADRQC with this program and op.
     pub bad_program: Option<(u32, u32)>,
     /// Of tables: each fills room for entries of its own type.
@@ -59,6 +61,7 @@ pub struct State {
     pub drain_ns: u64,
 }
 
+type Refill = Box<dyn FnMut() -> Vec<u8> + Send>;
 type TableAnswer = Box<dyn Fn(&mut TableRead, &mut Rows<'_>) + Send>;
 
 /// The stand-in.
@@ -88,6 +91,7 @@ impl Default for Fake {
             hidden: None,
             records: Vec::new(),
             hits: Vec::new(),
+            refill: None,
             bad_program: None,
             tables: Vec::new(),
             warmed: Vec::new(),
@@ -288,13 +292,20 @@ impl Door for Fake {
                 records.n = n as u32;
             }
             Request::Hits(read, room) => {
-                let Some(all) = state.hits.get_mut(read.cpu as usize) else {
-                    return refuse(if state.hits.is_empty() {
-                        Errno::NOENT
-                    } else {
-                        Errno::INVAL
-                    });
+                let State { hits, refill, .. } = &mut *state;
+                let none = if hits.is_empty() {
+                    Errno::NOENT
+                } else {
+                    Errno::INVAL
                 };
+                let Some(all) = hits.get_mut(read.cpu as usize) else {
+                    return refuse(none);
+                };
+                if let Some(refill) = refill.as_mut().filter(|_| read.cpu == 0) {
+                    while all.len() < room.len() + HIT_MAX {
+                        all.extend(refill());
+                    }
+                }
                 let mut n = 0;
                 while let Some((hit, ..)) = Hit::split(&all[n..]) {
                     if n + hit.size as usize > room.len() {

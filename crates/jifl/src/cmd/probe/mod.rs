@@ -363,7 +363,8 @@ fn observe(
     };
     if records {
         let cpus = device::info(&door)?.cpus as usize;
-        let records = Records::new(&door, told, args.format, sink, cpus);
+        let ring = session.programs.ring;
+        let records = Records::new(&door, told, (args.format, sink), cpus, ring);
         let outcome = run(session, Some(&|| records.turn()), &|| ())?;
         let mut ended = records.end()?;
         let recorded = Recorded {

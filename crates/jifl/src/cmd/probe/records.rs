@@ -85,6 +85,8 @@ pub enum Part<'a> {
 pub struct Records<'a, D: Door> {
     door: &'a D,
     told: &'a Told<'a>,
+    /// Requests that take at least what a CPU's two rings have room for.
+    rounds: usize,
     state: Mutex<State<'a>>,
 }
 
@@ -123,14 +125,17 @@ impl Ended<'_> {
 }
 
 impl<'a, D: Door> Records<'a, D> {
-    /// Of the session of a door, on so many processors.
+    /// Of the session of a door, on so many processors. ring: bytes that were asked for as the room
+    /// of each ring.
     pub fn new(
         door: &'a D,
         told: &'a Told<'a>,
-        format: Format,
-        sink: Sink,
+        (format, sink): (Format, Sink),
         cpus: usize,
+        ring: u32,
     ) -> Records<'a, D> {
+        // The module rounds the room up.
+        let room = ring.max(2 * HIT_MAX as u32).next_power_of_two() as usize;
         let state = State {
             writer: Writer::new(told, format),
             sink,
@@ -143,21 +148,25 @@ impl<'a, D: Door> Records<'a, D> {
         Records {
             door,
             told,
+            rounds: 2 * room.div_ceil(ROOM - HIT_MAX) + 1,
             state: Mutex::new(state),
         }
     }
 
-    /// Takes what there is, and writes what is settled.
+    /// Takes what there is, and writes what is settled. Of a CPU whose places write faster than
+    /// records are taken it takes a bounded number: else it would never return.
     pub fn turn(&self) {
-        self.take(clock::now(ClockId::Monotonic).saturating_sub(SETTLED.as_nanos() as u64));
+        let now = clock::now(ClockId::Monotonic);
+        let settled = now.saturating_sub(SETTLED.as_nanos() as u64);
+        self.take(settled, self.rounds);
     }
 
-    /// Writes the rest.
+    /// Writes the rest. The session has ended, so nothing is added to the rings any more.
     ///
     /// # Errors
     /// The module did not give them, or they could not be written.
     pub fn end(self) -> Result<Ended<'a>, Failure> {
-        self.take(u64::MAX);
+        self.take(u64::MAX, usize::MAX);
         let state = self.state.into_inner();
         let state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
         match state.failure {
@@ -171,7 +180,7 @@ impl<'a, D: Door> Records<'a, D> {
         }
     }
 
-    fn take(&self, until: u64) {
+    fn take(&self, until: u64, rounds: usize) {
         let mut state = self
             .state
             .lock()
@@ -179,13 +188,20 @@ impl<'a, D: Door> Records<'a, D> {
         if state.failure.is_some() {
             return;
         }
-        let done = self.try_take(&mut state, until);
+        let done = self.try_take(&mut state, until, rounds);
         state.failure = done.err();
     }
 
-    fn try_take(&self, state: &mut State<'a>, until: u64) -> Result<(), Failure> {
+    fn try_take(
+        &self,
+        state: &mut State<'a>,
+        mut until: u64,
+        rounds: usize,
+    ) -> Result<(), Failure> {
         for cpu in 0..state.lost.len() {
-            self.take_cpu(state, cpu)?;
+            if let Some(time) = self.take_cpu(state, cpu, rounds)? {
+                until = until.min(time);
+            }
         }
         state.waiting.sort_by_key(|(time, _)| *time);
         let settled = state.waiting.partition_point(|(time, _)| *time < until);
@@ -210,24 +226,37 @@ impl<'a, D: Door> Records<'a, D> {
         }
     }
 
-    fn take_cpu(&self, state: &mut State<'a>, cpu: usize) -> Result<(), Failure> {
-        loop {
+    /// Takes records of a CPU by so many requests at most. `None`: there are no more of that time.
+    /// Else the records that are left are not older than the result: what a request leaves in the
+    /// ring with which it ended is newer than its last record, and it ends in either of the two.
+    fn take_cpu(
+        &self,
+        state: &mut State<'a>,
+        cpu: usize,
+        rounds: usize,
+    ) -> Result<Option<u64>, Failure> {
+        let mut oldest = None;
+        for _ in 0..rounds {
             let mut asked = HitRead::of(cpu as u32);
             self.door
                 .call(Request::Hits(&mut asked, &mut state.room))
                 .map_err(|error| device::failed("reading records", &error))?;
             state.lost[cpu] = asked.lost;
             let mut rest = &state.room[..asked.bytes as usize];
+            let mut last = None;
             while let Some((hit, _, behind)) = Hit::split(rest) {
                 let record = rest[..hit.size as usize].to_vec();
                 state.waiting.push((hit.time, record));
+                last = Some(hit.time);
                 rest = behind;
             }
             // There was room for another one.
             if asked.bytes as usize + HIT_MAX <= state.room.len() {
-                return Ok(());
+                return Ok(None);
             }
+            oldest = oldest.into_iter().chain(last).min();
         }
+        Ok(oldest)
     }
 }
 
@@ -299,6 +328,14 @@ mod tests {
         }
     }
 
+    fn told<'a>(layout: &'a Layout, symbols: &'a Symbols) -> Told<'a> {
+        Told {
+            names: vec!["fn:x"],
+            layouts: vec![layout],
+            symbols,
+        }
+    }
+
     /// A record of place 0, as the module writes it.
     fn record(time: u64, unknown: u64) -> Vec<u8> {
         let mut parts: Vec<u8> = Vec::new();
@@ -331,15 +368,11 @@ mod tests {
         let fake = Fake::default();
         fake.state().hits = vec![[record(3, 0), record(5, 2)].concat(), record(4, 0)];
         let (layout, symbols) = (layout(), Symbols::parse("1000 T f\n2000 T g\t[m]\n"));
-        let told = Told {
-            names: vec!["fn:x"],
-            layouts: vec![&layout],
-            symbols: &symbols,
-        };
+        let told = told(&layout, &symbols);
         let name = format!("jifl-records-{}-{format:?}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let sink = Sink::file(&path).unwrap();
-        let records = Records::new(&fake, &told, format, sink, 2);
+        let records = Records::new(&fake, &told, (format, sink), 2, 1 << 20);
         records.turn();
         let mut ended = records.end().unwrap();
         assert_eq!((ended.written, ended.lost), (3, 0));
@@ -362,6 +395,42 @@ mod tests {
         );
         assert_eq!(&lines[2..4], ["        f+0x5", "        g+0x3 [m]"]);
         assert!(lines[7].ends_with("n=-1 name=?"), "{}", lines[7]);
+    }
+
+    #[test]
+    fn a_turn_ends_where_records_come_faster_than_they_are_taken() {
+        let fake = Fake::default();
+        // What is far behind on CPU 0 comes later than this one.
+        fake.state().hits = vec![Vec::new(), record(1_000_000, 0)];
+        let mut number = 0;
+        fake.state().refill = Some(Box::new(move || {
+            number += 1;
+            record(number, 0)
+        }));
+        let (layout, symbols) = (layout(), Symbols::default());
+        let told = told(&layout, &symbols);
+        let path = std::env::temp_dir().join(format!("jifl-faster-{}", std::process::id()));
+        let sink = (Format::Ndjson, Sink::file(&path).unwrap());
+        let records = Records::new(&fake, &told, sink, 2, 4096);
+        records.turn();
+        let times = || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let time = |line: &str| {
+                let value: Value = serde_json::from_str(line).unwrap();
+                value["time_ns"].as_u64().unwrap()
+            };
+            text.lines().map(time).collect::<Vec<u64>>()
+        };
+        let first = times();
+        assert!(!first.is_empty() && !first.contains(&1_000_000));
+        records.turn();
+        assert!(times().len() > first.len());
+        fake.state().refill = None;
+        let ended = records.end().unwrap();
+        let all = times();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(all.len() as u64, ended.written);
+        assert!(all.is_sorted() && all.contains(&1_000_000));
     }
 
     #[test]
