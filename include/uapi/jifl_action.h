@@ -54,6 +54,7 @@
 	X(LT, 22) \
 	X(LE, 23) \
 	X(STR_EQ, 24)	/* top = is the string at top the arg bytes at imm of the session's? */ \
+	/* with JIFL_OP_CUT: does it begin with them? */ \
 	/* If top is 0, or not 0, skip arg ops and keep it, else take it. */ \
 	X(SKIP_ZERO, 25) \
 	X(SKIP_NONZERO, 26) \
@@ -61,7 +62,7 @@
 	X(IF, 64)	/* takes one: the program ends unless it is not 0 and known */ \
 	X(HIT, 65)	/* counts an execution of the place */ \
 	X(GROUP, 66)	/* takes one: 8 bytes of the group's name */ \
-	X(GROUP_STR, 67) /* takes one: the string there, cut after arg - 1 bytes; arg bytes */ \
+	X(GROUP_STR, 67) /* takes one: the string there, cut after imm - 1 bytes; arg bytes */ \
 	X(GROUP_STACK, 68) /* the stack: 8 bytes, its number in JIFL_TABLE_STACKS */ \
 	X(VALUE, 69)	/* takes one: the value that SUM adds up */ \
 	X(SUM, 70)	/* adds the hit, and its value, to its group */ \
@@ -97,11 +98,13 @@ enum jifl_get {
 
 /* Of EXTEND, LOAD, BITS, DIV, MOD, SHR, LT, LE, VALUE and ADD_UP: numbers are signed. */
 #define JIFL_OP_SIGNED		(1u << 0)
+/* Of STR_EQ, of a byte or more: what is behind these bytes is not read. */
+#define JIFL_OP_CUT		(1u << 1)
 
 struct jifl_op {
 	__u8  code;			/* enum jifl_op_code */
 	__u8  width;			/* LOAD, EXTEND: 1, 2, 4, 8; else 0 */
-	__u8  flags;			/* JIFL_OP_SIGNED */
+	__u8  flags;			/* JIFL_OP_SIGNED, JIFL_OP_CUT */
 	__u8  reserved;			/* 0 */
 	__u32 arg;			/* as JIFL_OPS says; else 0 */
 	__u64 imm;			/* likewise */

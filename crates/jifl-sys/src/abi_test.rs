@@ -306,6 +306,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_HIT_MAX", HIT_MAX as u64),
         ("JIFL_RING_MAX", RING_MAX.into()),
         ("JIFL_OP_SIGNED", u64::from(OP_SIGNED)),
+        ("JIFL_OP_CUT", u64::from(OP_CUT)),
         ("JIFL_NR_GETS", Get::ALL.len() as u64),
         ("JIFL_TABLE_GROUPS", u64::from(TABLE_GROUPS)),
         ("JIFL_TABLE_STACKS", u64::from(TABLE_STACKS)),

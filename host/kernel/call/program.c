@@ -34,7 +34,7 @@
 static const struct jifl_op_rule {
 	bool known;
 	u8 takes, puts;
-	bool width, sign;	/* may have these */
+	bool width, sign, cut;	/* may have these */
 	bool effect;
 } jifl_op_rules[] = {
 	[JIFL_OP_CONST] = { .known = true, .puts = 1 },
@@ -45,7 +45,7 @@ static const struct jifl_op_rule {
 	[JIFL_OP_BITS] = { .known = true, .takes = 1, .puts = 1, .sign = true },
 	[JIFL_OP_NEGATE ... JIFL_OP_NOT] = { .known = true, .takes = 1, .puts = 1 },
 	[JIFL_OP_ADD ... JIFL_OP_LE] = { .known = true, .takes = 2, .puts = 1, .sign = true },
-	[JIFL_OP_STR_EQ] = { .known = true, .takes = 1, .puts = 1 },
+	[JIFL_OP_STR_EQ] = { .known = true, .takes = 1, .puts = 1, .cut = true },
 	[JIFL_OP_SKIP_ZERO] = { .known = true, .takes = 1 },
 	[JIFL_OP_SKIP_NONZERO] = { .known = true, .takes = 1 },
 	[JIFL_OP_IF] = { .known = true, .takes = 1, .effect = true },
@@ -83,6 +83,13 @@ static bool jifl_check_width(const struct jifl_op *op, const struct jifl_op_rule
 	if (!rule->width)
 		return !op->width;
 	return op->width == 1 || op->width == 2 || op->width == 4 || op->width == 8;
+}
+
+static bool jifl_check_flags(const struct jifl_op *op, const struct jifl_op_rule *rule)
+{
+	const u8 may = (rule->sign ? JIFL_OP_SIGNED : 0) | (rule->cut ? JIFL_OP_CUT : 0);
+
+	return !(op->flags & ~may);
 }
 
 /* Adds bytes to a group's name or to a record. */
@@ -183,14 +190,16 @@ static bool jifl_check_arguments(const struct jifl_check *c, const struct jifl_o
 		return op->arg && op->arg <= 64 && op->imm < 64 && op->arg + op->imm <= 64;
 	case JIFL_OP_STR_EQ:
 		return op->arg < JIFL_STRING_MAX && op->imm <= c->all->nstrings &&
-		       op->arg <= c->all->nstrings - op->imm;
+		       op->arg <= c->all->nstrings - op->imm &&
+		       (op->arg || !(op->flags & JIFL_OP_CUT));
 	case JIFL_OP_ADD_UP:
 		return op->arg < JIFL_COUNTERS_MAX && !op->imm;
 	case JIFL_OP_SKIP_ZERO:
 	case JIFL_OP_SKIP_NONZERO:
-	case JIFL_OP_GROUP_STR:
 	case JIFL_OP_OUT_STR:
 		return !op->imm;
+	case JIFL_OP_GROUP_STR:
+		return op->imm && op->imm <= op->arg;
 	case JIFL_OP_FLIGHT:
 		return op->arg < JIFL_FLIGHT_EVENTS_MAX && op->imm <= U32_MAX;
 	default:
@@ -223,9 +232,8 @@ static bool jifl_check_op(struct jifl_check *c, const struct jifl_op *ops, u32 i
 	if (op->code >= ARRAY_SIZE(jifl_op_rules))
 		return false;
 	rule = &jifl_op_rules[op->code];
-	if (!rule->known || op->reserved ||
-	    !jifl_check_width(op, rule) || op->flags & ~(rule->sign ? JIFL_OP_SIGNED : 0) ||
-	    !jifl_check_arguments(c, op))
+	if (!rule->known || op->reserved || !jifl_check_width(op, rule) ||
+	    !jifl_check_flags(op, rule) || !jifl_check_arguments(c, op))
 		return false;
 	if (c->wanted[i] >= 0 && c->wanted[i] != c->depth)
 		return false;

@@ -23,6 +23,8 @@ pub const HIT_MAX: usize = 2048;
 pub const RING_MAX: u32 = 256 << 20;
 /// Of [`Op::flags`]: numbers are signed.
 pub const OP_SIGNED: u8 = 1 << 0;
+/// Of [`Op::flags`] with [`Code::StrEq`]: what is behind the bytes is not read.
+pub const OP_CUT: u8 = 1 << 1;
 /// Of [`Op::arg`] with [`Code::Reg`]: the instruction's address.
 pub const REG_RIP: u32 = 16;
 /// Of [`Op::arg`] with [`Code::Reg`]: the flags.
@@ -203,6 +205,12 @@ impl Op {
     /// The same op on signed numbers, or on unsigned ones.
     pub fn signed(self, signed: bool) -> Op {
         let flags = if signed { OP_SIGNED } else { 0 };
+        Op { flags, ..self }
+    }
+
+    /// The same comparison of strings with the end of the string, or without.
+    pub fn cut(self, cut: bool) -> Op {
+        let flags = if cut { OP_CUT } else { 0 };
         Op { flags, ..self }
     }
 }

@@ -95,8 +95,8 @@ impl Compiler<'_> {
             (Left::Memory { offset, bits: None }, Type::Array(of, n)) => match **of {
                 Type::Char { .. } => {
                     let ty = Type::Pointer(of.clone());
-                    // An array whose end is not written is `[0]`.
-                    let max = if *n == 0 { STRING_MAX } else { *n + 1 };
+                    // An array whose end is not written is `[0]`, or `[1]` in old code.
+                    let max = if *n <= 1 { STRING_MAX } else { *n + 1 };
                     Some((moved(part.clone(), *offset, ty), max.min(STRING_MAX)))
                 }
                 _ => None,

@@ -166,7 +166,9 @@ impl Compiler<'_> {
         } else {
             let place = self.strings.add(literal);
             let place = place.map_err(|why| Error::new(at, why))?;
-            Op::with(Code::StrEq, literal.len() as u32, place)
+            // Of so many bytes none is the end: what is behind them is not looked at.
+            let is_cut = max < STRING_MAX && literal.len() == max - 1;
+            Op::with(Code::StrEq, literal.len() as u32, place).cut(is_cut)
         };
         let equal = address.then(op, Type::Bool);
         Ok(Some(match sign {

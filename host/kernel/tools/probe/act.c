@@ -97,12 +97,12 @@ static void jifl_act_group(struct jifl_acting *a, u64 number)
 static void jifl_act_group_string(struct jifl_acting *a, const struct jifl_op *op)
 {
 	char *string = a->room->string;
-	const int n = a->unknown ? -1 : jifl_peek_string(a->stack[0], string, op->arg);
+	const int n = a->unknown ? -1 : jifl_peek_string(a->stack[0], string, op->imm);
 	u8 *at;
 
 	a->unknown = n < 0;
 	at = jifl_act_part(a, op->arg);
-	/* What stands behind the string makes no difference: it is 0. */
+	/* What stands behind the string, up to arg bytes, makes no difference: it is 0. */
 	if (n >= 0)
 		memcpy(at, string, n);
 }

@@ -94,8 +94,11 @@ bool jifl_peek_number(u64 address, u8 width, bool is_signed, u64 *value);
  * is a 0. Returns its length without the end; negative: it cannot be read. Interrupts are off.
  */
 int jifl_peek_string(u64 address, char *to, u32 max);
-/* Is the string the one of so many bytes? Negative: it cannot be read. Interrupts are off. */
-int jifl_peek_is(u64 address, const char *string, u32 len);
+/*
+ * Is the string the one of so many bytes? cut: does it begin with them? Then there is at least one.
+ * Negative: it cannot be read. Interrupts are off.
+ */
+int jifl_peek_is(u64 address, const char *string, u32 len, bool cut);
 /*
  * The callers of the code with these registers, innermost first, original addresses. Returns how
  * many; behind them 0. Interrupts are off.

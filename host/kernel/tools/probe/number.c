@@ -147,7 +147,7 @@ static bool jifl_number_binary(struct jifl_acting *a, const struct jifl_op *op)
 static bool jifl_number_is_string(const struct jifl_acting *a, const struct jifl_op *op, u64 *top)
 {
 	const char *strings = a->probe->session->programs->strings;
-	const int is = jifl_peek_is(*top, strings + op->imm, op->arg);
+	const int is = jifl_peek_is(*top, strings + op->imm, op->arg, op->flags & JIFL_OP_CUT);
 
 	*top = is;
 	return is >= 0;

@@ -135,22 +135,23 @@ int jifl_peek_string(u64 address, char *to, u32 max)
 	return n;
 }
 
-int jifl_peek_is(u64 address, const char *string, u32 len)
+int jifl_peek_is(u64 address, const char *string, u32 len, bool cut)
 {
+	/* With the end, which the session's string does not have. */
+	const u32 whole = cut ? len : len + 1;
 	u32 n = 0, step;
 	u64 word;
 
-	/* With the end, which the session's string does not have. */
-	while (n <= len) {
-		step = jifl_peek_step(address, &word, len + 1 - n);
+	do {
+		step = jifl_peek_step(address, &word, whole - n);
 		if (!step)
 			return -EFAULT;
 		if (memcmp(&word, string + n, min(step, len - n)))
 			return 0;
 		n += step;
 		address += step;
-	}
-	return !((const char *)&word)[step - 1];
+	} while (n < whole);
+	return cut || !((const char *)&word)[step - 1];
 }
 
 /* The innermost callers, max of them at most. */

@@ -22,6 +22,8 @@ use crate::show::text::grouped;
 const RING: &str = "1M";
 /// Bytes that a string has in the name of a group, its end included.
 const GROUP_STRING: usize = 32;
+/// Values of a record: the module has a bit for each that says whether it is known.
+const FIELDS_MAX: usize = 64;
 /// Bytes of the head of a record, `struct jifl_hit`.
 const HEAD: usize = size_of::<jifl_sys::abi::Hit>();
 
@@ -498,8 +500,9 @@ fn part(kind: &Kind) -> (Op, usize) {
         Kind::Stack => (Op::of(Code::GroupStack), 8),
         Kind::String { max } => {
             // Whole words, as the module's names are.
-            let bytes = (*max).min(GROUP_STRING).next_multiple_of(4);
-            (Op::with(Code::GroupStr, bytes as u32, 0), bytes)
+            let most = (*max).min(GROUP_STRING);
+            let bytes = most.next_multiple_of(4);
+            (Op::with(Code::GroupStr, bytes as u32, most as u64), bytes)
         }
         Kind::Number(_) | Kind::Code => (Op::of(Code::Group), 8),
     }
@@ -526,6 +529,12 @@ fn fits(ops: &[Op], layout: &Layout) -> Result<(), String> {
         return Err(format!(
             "--by: these need {name} bytes, and there are {GROUP_MAX}: a number needs 8, a string \
              up to {GROUP_STRING}; ask for less"
+        ));
+    }
+    if layout.fields.len() > FIELDS_MAX {
+        return Err(format!(
+            "--record: a record has at most {FIELDS_MAX} values, and these are {}",
+            layout.fields.len()
         ));
     }
     let record: usize = ops.iter().map(written).sum::<usize>() + HEAD;
@@ -679,6 +688,28 @@ mod tests {
             compiled("--record $ret", At::Entry)
                 .unwrap_err()
                 .contains("%return")
+        );
+    }
+
+    #[test]
+    fn a_group_has_no_more_of_a_string_than_is_asked_for() {
+        let (ops, layout) = compiled("--by str($arg0,4),str($arg1,100),comm", At::Entry).unwrap();
+        let strings = ops.iter().filter(|op| op.code == Code::GroupStr as u8);
+        let limits: Vec<_> = strings.map(|op| (op.arg, op.imm)).collect();
+        // With the end: its room, and what is read.
+        assert_eq!(limits, [(8, 5), (32, 32), (16, 16)]);
+        let bytes: Vec<usize> = layout.parts.iter().map(|part| part.bytes).collect();
+        assert_eq!(bytes, [8, 32, 16]);
+    }
+
+    #[test]
+    fn more_values_than_a_record_may_have_are_refused() {
+        let line = |n: usize| format!("--record {}", vec!["$arg0"; n].join(","));
+        assert!(compiled(&line(FIELDS_MAX), At::Entry).is_ok());
+        let why = compiled(&line(FIELDS_MAX + 1), At::Entry).unwrap_err();
+        assert_eq!(
+            why,
+            "--record: a record has at most 64 values, and these are 65"
         );
     }
 

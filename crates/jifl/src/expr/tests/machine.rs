@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jifl_sys::abi::{Code, Get, OP_SIGNED, OP_STACK, Op};
+use jifl_sys::abi::{Code, Get, OP_CUT, OP_SIGNED, OP_STACK, Op};
 
 /// What ops see.
 #[derive(Default)]
@@ -41,6 +41,15 @@ impl Machine {
             }
         }
         Some(bytes)
+    }
+
+    fn begins(&self, address: u64, wanted: &[u8]) -> Option<bool> {
+        for (at, byte) in (address..).zip(wanted) {
+            if self.memory.get(&at)? != byte {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// The number that the ops leave; `None`: it is unknown. Panics if they leave more or less.
@@ -87,10 +96,14 @@ impl Machine {
                 Code::Invert => one(&mut stack, |top| !top),
                 Code::Not => one(&mut stack, |top| u64::from(top == 0)),
                 Code::StrEq => {
-                    let found = self.string(stack.pop().unwrap())?;
+                    let from = stack.pop().unwrap();
                     let at = op.imm as usize;
                     let wanted = &self.strings[at..at + op.arg as usize];
-                    stack.push(u64::from(found == wanted));
+                    let is = match op.flags & OP_CUT {
+                        0 => self.string(from)? == wanted,
+                        _ => self.begins(from, wanted)?,
+                    };
+                    stack.push(u64::from(is));
                 }
                 _ => {
                     let right = stack.pop().unwrap();

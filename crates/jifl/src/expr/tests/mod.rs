@@ -46,12 +46,15 @@ fn kernel() -> All {
     let val = [("val", uint, 0, 0)];
     let anonymous = made.composite(STRUCT, "", 4, &val);
     let kuid = made.of(TYPEDEF, "kuid_t", anonymous);
-    let cred = made.composite(
-        STRUCT,
-        "cred",
-        16,
-        &[("usage", int, 0, 0), ("uid", kuid, 64, 0)],
-    );
+    let full = made.array(char, 4);
+    let old = made.array(char, 1);
+    let members = [
+        ("usage", int, 0, 0),
+        ("old", old, 32, 0),
+        ("uid", kuid, 64, 0),
+        ("full", full, 96, 0),
+    ];
+    let cred = made.composite(STRUCT, "cred", 16, &members);
     let tagged = made.of(TYPE_TAG, "rcu", cred);
     let cred_ptr = made.ptr(tagged);
     let comm = made.array(char, 16);
@@ -196,7 +199,10 @@ fn machine() -> Machine {
     machine.poke64(TASK + 8, TASK);
     machine.poke64(TASK + 16, CRED);
     machine.poke(TASK + 24, b"a task\0\0\0\0\0\0\0\0\0\0");
+    // Neither has its end in its array.
+    machine.poke(CRED + 4, b"ol\0");
     machine.poke32(CRED + 8, 1000);
+    machine.poke(CRED + 12, b"full");
     machine.poke(NAME, b"/etc/passwd\0");
     machine.poke(COMM, b"cat\0");
     machine.get(Get::Pid, 99);

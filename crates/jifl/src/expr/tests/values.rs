@@ -286,6 +286,17 @@ fn strings_are_compared_where_they_are() {
         ("(u64)current->comm - (u64)current", 24),
         ("current->comm[2]", i64::from(b't')),
     ]);
+    // A string that fills its room has no end there.
+    check(&[
+        ("str(name, 4) == \"/etc\"", 1),
+        ("str(name, 4) != \"/etc\"", 0),
+        ("str(name, 4) == \"/usr\"", 0),
+        ("str(name, 5) == \"/etc\"", 0),
+        ("str(name, 11) == \"/etc/passwd\"", 1),
+        ("current->cred->full == \"full\"", 1),
+        ("current->cred->full == \"fall\"", 0),
+        ("current->cred->old == \"ol\"", 1),
+    ]);
     assert_eq!(kind("str(name)"), Kind::String { max: 256 });
     assert_eq!(kind("str(name, 7)"), Kind::String { max: 8 });
     assert_eq!(kind("current->comm"), Kind::String { max: 17 });
