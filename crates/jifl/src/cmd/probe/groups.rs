@@ -42,7 +42,8 @@ struct Row {
 struct Figures {
     name: String,
     known: u64,
-    sum: i128,
+    /// `None`: it may be beyond what the module can add up.
+    sum: Option<i128>,
     negative: u64,
     buckets: Vec<Bucket>,
 }
@@ -113,7 +114,7 @@ impl Groups {
             cells.extend(row.by.iter().map(|(_, value)| cell(value)));
             cells.extend(row.stack.iter().map(|stack| cell(&json!(stack))));
             if let Some(value) = &row.value {
-                cells.extend([value.known.to_string(), value.sum.to_string()]);
+                cells.extend([value.known.to_string(), cell(&json!(value.sum))]);
             }
             cells.push(csv(&row.place));
             text += &(cells.join(",") + "\n");
@@ -183,10 +184,14 @@ fn hits(number: u64) -> &'static str {
 
 impl Figures {
     fn text(&self, hits: u64) -> String {
-        let mut text = format!(", {}: sum {}", self.name, self.sum);
-        if self.known > 0 {
-            let mean = self.sum as f64 / self.known as f64;
-            text += &format!(", mean {mean:.1}");
+        let mut text = format!(", {}: sum ", self.name);
+        match self.sum {
+            Some(sum) if self.known > 0 => {
+                let mean = sum as f64 / self.known as f64;
+                text += &format!("{sum}, mean {mean:.1}");
+            }
+            Some(sum) => text += &sum.to_string(),
+            None => text += "?",
         }
         if self.known < hits {
             text += &format!(", {} unknown", grouped(hits - self.known));
@@ -273,12 +278,71 @@ fn figures(group: &Group, name: &str, signed: bool) -> Figures {
     Figures {
         name: name.to_owned(),
         known: group.known,
-        // The module adds modulo 2^64.
-        sum: match signed {
-            true => i128::from(group.sum as i64),
-            false => i128::from(group.sum),
-        },
+        sum: sum(group, signed),
         negative: group.bucket[GROUP_NEGATIVE],
         buckets: powers::buckets(&group.bucket[..GROUP_NEGATIVE]),
+    }
+}
+
+/// The sum of the values, which the module adds modulo 2^64. `None`: by how many values there are of
+/// how many bits, it may be another one.
+fn sum(group: &Group, signed: bool) -> Option<i128> {
+    let (mut least, mut most) = (0u128, 0u128);
+    for (bits, count) in group.bucket[..GROUP_NEGATIVE].iter().enumerate() {
+        let above = 1u128 << bits;
+        least = least.saturating_add(u128::from(*count).saturating_mul(above / 2));
+        most = most.saturating_add(u128::from(*count).saturating_mul(above - 1));
+    }
+    if signed && group.bucket[GROUP_NEGATIVE] > 0 {
+        // How far values are below 0 is not known.
+        return (most <= i64::MAX as u128).then_some(i128::from(group.sum as i64));
+    }
+    let sum = u128::from(group.sum);
+    let is_one = least <= sum && most < sum + (1 << 64);
+    is_one.then_some(i128::from(group.sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jifl_sys::abi::{GROUP_BUCKETS, GROUP_MAX};
+
+    fn group(sum: u64, buckets: &[(usize, u64)]) -> Group {
+        let mut group = Group {
+            place: 0,
+            unknown: 0,
+            name: [0; GROUP_MAX],
+            hits: 0,
+            sum,
+            known: 0,
+            bucket: [0; GROUP_BUCKETS],
+        };
+        for (bits, count) in buckets {
+            group.bucket[*bits] = *count;
+            group.known += count;
+        }
+        group.hits = group.known;
+        group
+    }
+
+    #[test]
+    fn a_sum_that_may_have_wrapped_is_none() {
+        let pointer = 0xffff_8880_0000_1000;
+        for (group, signed, wanted) in [
+            (group(7, &[(0, 3), (3, 1)]), false, Some(7)),
+            (group(0, &[]), false, Some(0)),
+            (group(pointer, &[(64, 1)]), false, Some(pointer as i128)),
+            (group(pointer.wrapping_mul(2), &[(64, 2)]), false, None),
+            (group(1 << 60, &[(63, 9)]), false, None),
+            (group(-5i64 as u64, &[(GROUP_NEGATIVE, 2)]), true, Some(-5)),
+            (group(1, &[(63, 2), (GROUP_NEGATIVE, 1)]), true, None),
+        ] {
+            assert_eq!(sum(&group, signed), wanted, "{:x} {signed}", group.sum);
+        }
+        let known = figures(&group(7, &[(0, 3), (3, 1)]), "n", false);
+        assert_eq!(known.text(4), ", n: sum 7, mean 1.8");
+        let wrapped = figures(&group(0, &[(64, 2)]), "n", false);
+        assert_eq!(wrapped.text(3), ", n: sum ?, 1 unknown");
+        assert_eq!(json!(wrapped)["sum"], Value::Null);
     }
 }
