@@ -16,7 +16,7 @@
 //! Everything in the file may be wrong. A page whose bytes make no sense is not there.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
@@ -96,7 +96,7 @@ impl Whole {
 
     fn bytes(&self, offset: u64, length: u64, most: u64) -> Option<Vec<u8>> {
         // No more than there can be is made room for.
-        let all = self.file.metadata().map_or(0, |about| about.len());
+        let all = self::length(&self.file).unwrap_or(0);
         if length > most.min(all) {
             return None;
         }
@@ -108,7 +108,7 @@ impl Whole {
 /// The records of a flattened file, up to its end or to where it is cut. A later one that belongs
 /// where an earlier one does, takes its place: makedumpfile writes the headers again at its end.
 fn records(file: &File) -> io::Result<Vec<Record>> {
-    let length = file.metadata()?.len();
+    let length = length(file)?;
     let mut all: Vec<Record> = Vec::new();
     let mut at = FLATTENED_HEADER;
     let mut head = [0; 16];
@@ -189,6 +189,17 @@ pub struct Kdump {
     phys_base: i64,
     /// The last page that was read: reads are small, and follow each other.
     last: Mutex<Option<(u64, Vec<u8>)>>,
+}
+
+/// Bytes of a file, or of a device: that has no length, but an end.
+///
+/// # Errors
+/// Nothing says how many there are.
+pub fn length(mut file: &File) -> io::Result<u64> {
+    match file.metadata()?.len() {
+        0 => file.seek(SeekFrom::End(0)),
+        length => Ok(length),
+    }
 }
 
 /// Do these bytes begin such a dump? The first 16 tell.

@@ -136,19 +136,27 @@ pub fn extract(args: &ExtractArgs) -> Result<u8, Failure> {
     show_or_copy(&mut found.region, &args.wanted)
 }
 
+/// So many others are named.
+const NAMED: usize = 16;
+
 /// Where the recording was found, and beside which others.
 fn said(found: &Found<'_>) -> String {
-    let addresses = |all: &mut dyn Iterator<Item = u64>| {
-        let all: Vec<String> = all.map(|address| format!("{address:#x}")).collect();
-        all.join(", ")
+    // An image may have any number of them.
+    let addresses = |all: &[u64]| {
+        let shown = all
+            .iter()
+            .take(NAMED)
+            .map(|address| format!("{address:#x}"));
+        let more = (all.len() > NAMED).then(|| "...".to_owned());
+        shown.chain(more).collect::<Vec<String>>().join(", ")
     };
     let mut text = format!("# the recording at {:#x}", found.address);
     if !found.older.is_empty() {
-        let at = addresses(&mut found.older.iter().copied());
+        let at = addresses(&found.older);
         text += &format!("; {} older, at {at}", found.older.len());
     }
     if !found.damaged.is_empty() {
-        let at = addresses(&mut found.damaged.iter().map(|(address, _)| *address));
+        let at = addresses(&found.damaged);
         let n = found.damaged.len();
         text += &format!("; {n} more not whole: copies, or memory that was given back, at {at}");
     }
@@ -218,7 +226,6 @@ mod tests {
     fn others_in_an_image_are_named() {
         let physical = Physical::of(std::fs::File::open("/dev/null").unwrap(), Vec::new());
         assert!(find(&physical).is_err());
-        let damaged = NotRead("it".into());
         let text = |older: Vec<u64>, damaged| {
             let mut made = Made::sample();
             made.pages = (0..made.npages() as u64).map(|page| page * 4096).collect();
@@ -232,7 +239,7 @@ mod tests {
         };
         assert_eq!(text(vec![], vec![]), "# the recording at 0x0");
         assert_eq!(
-            text(vec![0x1000, 0x3000], vec![(0x5000, damaged)]),
+            text(vec![0x1000, 0x3000], vec![0x5000]),
             "# the recording at 0x0; 2 older, at 0x1000, 0x3000; 1 more not whole: copies, or \
              memory that was given back, at 0x5000"
         );

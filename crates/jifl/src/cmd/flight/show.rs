@@ -145,6 +145,9 @@ pub fn said(all: &Counts, shown: usize) -> String {
     if all.missing > 0 {
         text += &format!(", not in the image {}", text::grouped(all.missing));
     }
+    if all.unknown_cpus > 0 {
+        text += &format!(", CPUs of which nothing can be read {}", all.unknown_cpus);
+    }
     text + &format!(
         "; older ones overwritten {}",
         text::grouped(all.overwritten)
@@ -301,12 +304,13 @@ mod tests {
             records: 1200,
             torn: 1,
             missing: 64,
+            unknown_cpus: 2,
             ..Counts::default()
         };
         assert_eq!(
             said(&counts, 10),
             "# records 10 of 1,200 shown; torn 1, never written 0, in wrong places 0, not in the \
-             image 64; older ones overwritten 0"
+             image 64, CPUs of which nothing can be read 2; older ones overwritten 0"
         );
     }
 }

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use jifl_sys::abi::FLIGHT_PAGE as PAGE;
 
-use super::Flight;
 use super::image::{Physical, find};
-use super::made::{Made, SOFTIRQ, SWITCH};
+use super::made::{FAULT, Made, SOFTIRQ, SWITCH};
 use super::tests::{Scratch, addresses, elf, read, scattered};
+use super::{Flight, Head};
 use crate::kernel::syscalls::Table;
 
 /// Numbers that look random, the same each time (xorshift).
@@ -107,4 +107,74 @@ fn damaged_and_cut_images_are_read_as_far_as_they_are_sound() {
         }
     }
     assert!(read_at_all > 100, "{read_at_all}");
+}
+
+/// Reads the recording of an image.
+fn of_image(bytes: &[u8]) -> Flight {
+    let scratch = Scratch::new("absent", bytes);
+    let physical = Physical::open(&scratch.0, false).unwrap();
+    Flight::read(&mut find(&physical).unwrap().region).unwrap()
+}
+
+#[test]
+fn an_absent_page_takes_no_more_than_what_was_in_it() {
+    let mut made = Made::new(65, 64);
+    made.put(0, 1, FAULT, 101, &[0xffff_ffff_8100_0010, 2]).put(
+        64,
+        2,
+        FAULT,
+        102,
+        &[0xffff_ffff_8100_0020, 2],
+    );
+    made.pages = addresses(&made, 0x10_0000);
+    let head = Head::of(&made.region()[..PAGE]).unwrap();
+    let (images, rings) = (head.raw().images_at, head.raw().rings_at);
+    let without = |at: u64| {
+        let mut parts = scattered(&made);
+        parts.remove(at as usize / PAGE);
+        of_image(&elf(&parts))
+    };
+    let first = |flight: &Flight| {
+        let (_, value) = &flight.values(&flight.entries[0], &Table::all())[0];
+        value.to_string()
+    };
+    let flight = of_image(&elf(&scattered(&made)));
+    assert_eq!(first(&flight), "vmlinux+0x10");
+    // Addresses have no names, and that is all.
+    let flight = without(images);
+    assert_eq!(
+        (flight.entries.len(), first(&flight)),
+        (2, "0xffffffff81000010".into())
+    );
+    // The first page of counters has those of 64 CPUs.
+    let flight = without(rings);
+    assert_eq!(flight.total().unknown_cpus, 64);
+    assert_eq!(first(&flight), "vmlinux+0x20");
+    assert_eq!(flight.counts[63].unknown_cpus, 1);
+    assert_eq!(flight.counts[64].records, 1);
+}
+
+#[test]
+fn a_core_has_zeroes_where_it_has_memory_without_bytes() {
+    let mut made = Made::new(1, 64);
+    made.put(0, 1, SOFTIRQ, 101, &[1]);
+    made.pages = addresses(&made, 0x10_0000);
+    let mut parts = scattered(&made);
+    parts.last_mut().unwrap().1.clear();
+    let mut core = elf(&parts);
+    assert_eq!(of_image(&core).total().missing, 1);
+    let size = 64 + 56 * (parts.len() - 1) + 40;
+    core[size..size + 8].copy_from_slice(&(PAGE as u64).to_le_bytes());
+    let total = of_image(&core).total();
+    assert_eq!((total.missing, total.empty), (0, 1));
+}
+
+#[test]
+fn a_device_that_does_not_say_its_size_is_refused() {
+    let why = Physical::open("/dev/zero".as_ref(), true).unwrap_err();
+    assert!(
+        why.message.contains("its size is not known: copy it"),
+        "{}",
+        why.message
+    );
 }

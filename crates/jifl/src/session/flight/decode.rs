@@ -34,6 +34,8 @@ pub struct Counts {
     pub missing: u64,
     /// Older records, which newer ones have replaced.
     pub overwritten: u64,
+    /// CPUs whose counter is not there: nothing is known of their records.
+    pub unknown_cpus: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -44,6 +46,7 @@ impl std::ops::AddAssign for Counts {
         self.empty += other.empty;
         self.missing += other.missing;
         self.overwritten += other.overwritten;
+        self.unknown_cpus += other.unknown_cpus;
     }
 }
 
@@ -65,7 +68,7 @@ pub struct Flight {
     pub events: Vec<Event>,
     /// Where code lies.
     pub images: Images,
-    /// Of each CPU, how many records were begun since the beginning.
+    /// Of each CPU, how many records were begun since the beginning; 0 if that cannot be read.
     pub begun: Vec<u64>,
     /// Of each CPU.
     pub counts: Vec<Counts>,
@@ -150,7 +153,7 @@ impl Flight {
     /// Reads a whole recording.
     ///
     /// # Errors
-    /// There is none, or its head or tables cannot be read.
+    /// There is none, or its head or its table of events cannot be read.
     pub fn read(memory: &mut impl Memory) -> Result<Flight, NotRead> {
         let lacking = |what: &str, error: io::Error| {
             NotRead(format!("{what} of the recording cannot be read: {error}"))
@@ -163,11 +166,9 @@ impl Flight {
         let events = head
             .events(memory)
             .map_err(|error| lacking("the table of events", error))?;
-        let images =
-            Images::of(&head, memory).map_err(|error| lacking("the table of images", error))?;
         let mut flight = Flight {
             events,
-            images,
+            images: Images::of(&head, memory),
             begun: Vec::new(),
             counts: Vec::new(),
             entries: Vec::new(),
@@ -175,12 +176,13 @@ impl Flight {
         };
         let mut of_cpus = Vec::new();
         for cpu in 0..flight.head.raw().ncpus {
-            let count = counter(&flight.head, memory, cpu)
-                .map_err(|error| lacking("the counter of a ring", error))?;
+            let known = counter(&flight.head, memory, cpu).ok();
+            let count = known.unwrap_or(0);
             let oldest = count.saturating_sub(u64::from(flight.head.raw().record_count));
             let mut entries = Vec::new();
             let mut counts = ring(&flight.head, memory, cpu, oldest..count, &mut entries);
             counts.overwritten = oldest;
+            counts.unknown_cpus = known.is_none().into();
             flight.begun.push(count);
             flight.counts.push(counts);
             of_cpus.push(entries);

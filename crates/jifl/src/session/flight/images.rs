@@ -2,10 +2,9 @@
 //! Where the code of the recorded kernel lies: addresses as names, whichever kernel reads them.
 
 use std::fs;
-use std::io;
 use std::sync::OnceLock;
 
-use jifl_sys::abi::{FlightImage, from_name};
+use jifl_sys::abi::{FLIGHT_PAGE, FlightImage, from_name};
 
 use super::Memory;
 use super::fields;
@@ -37,19 +36,23 @@ fn symbols() -> &'static Symbols {
 }
 
 impl Images {
-    /// Those of a recording.
-    ///
-    /// # Errors
-    /// The table cannot be read.
-    pub fn of(head: &Head, memory: &mut impl Memory) -> io::Result<Images> {
+    /// Those of a recording. They are for names alone: those that cannot be read are left out.
+    pub fn of(head: &Head, memory: &mut impl Memory) -> Images {
         let raw = head.raw();
         let mut table = vec![0; raw.nimages as usize * FlightImage::SIZE];
-        memory.read(raw.images_at, &mut table)?;
+        for (page, at) in table
+            .chunks_mut(FLIGHT_PAGE)
+            .zip((0..).step_by(FLIGHT_PAGE))
+        {
+            if memory.read(raw.images_at + at, page).is_err() {
+                page.fill(0);
+            }
+        }
         let recorded = head.build_id();
-        Ok(Images {
+        Images {
             is_own: recorded.is_some_and(|id| id == images::kernel_build_id()),
             ..Images::parse(&table)
-        })
+        }
     }
 
     fn parse(table: &[u8]) -> Images {
@@ -105,7 +108,7 @@ mod tests {
     fn an_address_is_an_image_and_an_offset() {
         let mut region = Made::sample().region();
         let head = Head::of(&region[..4096]).unwrap();
-        let images = Images::of(&head, &mut region).unwrap();
+        let images = Images::of(&head, &mut region);
         for (address, name) in [
             (0xffff_ffff_8100_0000, Some("vmlinux+0x0")),
             (0xffff_ffff_c000_1234, Some("ext4+0x1234")),

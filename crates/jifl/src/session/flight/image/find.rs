@@ -25,8 +25,8 @@ pub struct Found<'a> {
     pub address: u64,
     /// Addresses of the heads of whole recordings that are older.
     pub older: Vec<u64>,
-    /// Addresses of heads whose other parts are not there any more, and why.
-    pub damaged: Vec<(u64, NotRead)>,
+    /// Addresses of heads whose other parts are not there any more.
+    pub damaged: Vec<u64>,
 }
 
 /// A recording whose pages lie anywhere.
@@ -58,20 +58,27 @@ impl Memory for Region<'_> {
 /// # Errors
 /// There is none, or none whose parts are all there.
 pub fn find(physical: &Physical) -> Result<Found<'_>, NotRead> {
-    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    // An image may have a head in every page: of one recording alone more is kept than its address.
+    let mut best: Option<(u64, u64, Region<'_>)> = None;
+    let (mut older, mut damaged, mut first_why) = (Vec::new(), Vec::new(), None);
     for address in heads(physical) {
         match region(physical, address) {
             Ok((head, mut region)) => {
                 let newest = newest(&head, &mut region);
-                whole.push((newest, address, region));
+                // Of several that are equally new, the first in memory.
+                match &best {
+                    Some((so_far, ..)) if *so_far >= newest => older.push(address),
+                    _ => older.extend(best.replace((newest, address, region)).map(|last| last.1)),
+                }
             }
-            Err(why) => damaged.push((address, why)),
+            Err(why) => {
+                damaged.push(address);
+                first_why.get_or_insert((address, why));
+            }
         }
     }
-    // Of several that are equally new, the first in memory.
-    whole.sort_by_key(|(newest, address, _)| (*newest, std::cmp::Reverse(*address)));
-    let Some((_, address, region)) = whole.pop() else {
-        let why = match damaged.first() {
+    let Some((_, address, region)) = best else {
+        let why = match first_why {
             None => "no recording of the flight recorder is in it: none was made (`jifl flight \
                      start --keep`), or the dump leaves its memory out"
                 .into(),
@@ -89,7 +96,7 @@ pub fn find(physical: &Physical) -> Result<Found<'_>, NotRead> {
     Ok(Found {
         region,
         address,
-        older: whole.iter().map(|(_, address, _)| *address).collect(),
+        older,
         damaged,
     })
 }

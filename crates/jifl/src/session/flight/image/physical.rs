@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -53,7 +54,12 @@ pub struct Physical {
     bytes: Bytes,
     /// By address; none overlaps the one before it.
     parts: Vec<Part>,
+    /// Addresses whose bytes are zeroes, unless a part has them; by address, and apart.
+    zeroes: Vec<Range<u64>>,
 }
+
+/// A part of an ELF core, and the addresses behind it that it has without bytes.
+type Load = (Part, Range<u64>);
 
 impl Physical {
     /// Opens an image: an ELF core; `raw`: a flat file from address 0 on.
@@ -67,12 +73,17 @@ impl Physical {
         let mut begin = [0; 16];
         let length = read_some(&file, &mut begin).map_err(|error| failed(&error))?;
         let begin = &begin[..length];
+        // A device says where its end is, and not how long it is.
+        let size = kdump::length(&file).map_err(|error| failed(&error))?;
+        let is_file = file.metadata().is_ok_and(|about| about.is_file());
+        if size == 0 && !is_file {
+            return Err(failed(&"its size is not known: copy it to a file"));
+        }
         let other = OTHERS.iter().find(|(magic, _)| begin.starts_with(magic));
         if let Some((_, way_out)) = other.filter(|_| !raw) {
             return Err(failed(way_out));
         }
         if raw {
-            let size = file.metadata().map_err(|error| failed(&error))?.len();
             let all = Part {
                 address: 0,
                 offset: 0,
@@ -89,6 +100,7 @@ impl Physical {
             };
             return Ok(Physical {
                 parts: dump.ranges().into_iter().map(part).collect(),
+                zeroes: Vec::new(),
                 bytes: Bytes::Kdump(Box::new(dump)),
             });
         }
@@ -98,14 +110,18 @@ impl Physical {
                   dumps make an ELF core (QEMU: `dump-guest-memory FILE`)",
             ));
         }
-        let parts = loads(&file).map_err(|why| failed(&format!("a damaged ELF core: {why}")))?;
-        Ok(Physical::of(file, parts))
+        let loads = loads(&file).map_err(|why| failed(&format!("a damaged ELF core: {why}")))?;
+        let (parts, zeroes): (Vec<Part>, Vec<_>) = loads.into_iter().unzip();
+        Ok(Physical {
+            zeroes: joined(zeroes),
+            ..Physical::of(file, parts)
+        })
     }
 
     /// Memory of these parts. Of addresses that several have, the first one's are taken.
     /// Nothing is behind the file's end, whatever they say.
     pub fn of(file: File, mut parts: Vec<Part>) -> Physical {
-        let length = file.metadata().map_or(0, |about| about.len());
+        let length = kdump::length(&file).unwrap_or(0);
         for part in &mut parts {
             part.size = part.size.min(length.saturating_sub(part.offset));
         }
@@ -129,6 +145,7 @@ impl Physical {
         Physical {
             bytes: Bytes::File(file),
             parts: apart,
+            zeroes: Vec::new(),
         }
     }
 
@@ -146,19 +163,51 @@ impl Physical {
             let behind = self.parts.partition_point(|part| part.address <= address);
             let part = behind.checked_sub(1).map(|index| self.parts[index]);
             let part = part.filter(|part| address - part.address < part.size);
-            let part = part.ok_or(io::ErrorKind::UnexpectedEof)?;
-            let into = address - part.address;
-            let length = (room.len() as u64).min(part.size - into) as usize;
+            let end = match part {
+                Some(part) => part.address + part.size,
+                None => self.zeroes_end(address, behind)?,
+            };
+            let length = (room.len() as u64).min(end - address) as usize;
             let (now, rest) = room.split_at_mut(length);
-            match &self.bytes {
-                Bytes::File(file) => file.read_exact_at(now, part.offset + into)?,
-                Bytes::Kdump(dump) => dump.read(address, now)?,
+            match (part, &self.bytes) {
+                (None, _) => now.fill(0),
+                (Some(part), Bytes::File(file)) => {
+                    file.read_exact_at(now, part.offset + (address - part.address))?;
+                }
+                (Some(_), Bytes::Kdump(dump)) => dump.read(address, now)?,
             }
             room = rest;
             address += length as u64;
         }
         Ok(())
     }
+}
+
+impl Physical {
+    /// Up to where bytes are zeroes from an address on, which no part has; `next`: the index of the
+    /// part behind it.
+    fn zeroes_end(&self, address: u64, next: usize) -> io::Result<u64> {
+        let behind = self.zeroes.partition_point(|range| range.start <= address);
+        let range = behind.checked_sub(1).map(|index| &self.zeroes[index]);
+        let range = range.filter(|range| address < range.end);
+        let end = range.ok_or(io::ErrorKind::UnexpectedEof)?.end;
+        let next = self.parts.get(next).map_or(u64::MAX, |part| part.address);
+        Ok(end.min(next))
+    }
+}
+
+/// Ranges that neither overlap nor touch, by address.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let is_one = next.start <= range.end;
+        if is_one {
+            range.end = range.end.max(next.end);
+        }
+        is_one
+    });
+    ranges
 }
 
 /// As much as there is.
@@ -176,7 +225,7 @@ fn read_some(file: &File, room: &mut [u8]) -> io::Result<usize> {
 }
 
 /// The loaded parts of an ELF core, by their physical addresses.
-fn loads(file: &File) -> Result<Vec<Part>, String> {
+fn loads(file: &File) -> Result<Vec<Load>, String> {
     let wrong = |error: object::Error| error.to_string();
     let cache = ReadCache::new(file);
     let header = FileHeader64::<Endianness>::parse(&cache).map_err(wrong)?;
@@ -186,11 +235,16 @@ fn loads(file: &File) -> Result<Vec<Part>, String> {
     }
     let headers = header.program_headers(endian, &cache).map_err(wrong)?;
     let loads = headers.iter().filter(|one| one.p_type(endian) == PT_LOAD);
-    let parts: Vec<Part> = loads
-        .map(|one| Part {
-            address: one.p_paddr(endian),
-            offset: one.p_offset(endian),
-            size: one.p_filesz(endian),
+    let parts: Vec<Load> = loads
+        .map(|one| {
+            let (address, size) = (one.p_paddr(endian), one.p_filesz(endian));
+            let part = Part {
+                address,
+                offset: one.p_offset(endian),
+                size,
+            };
+            let ends = [size, one.p_memsz(endian)].map(|size| address.saturating_add(size));
+            (part, ends[0]..ends[1])
         })
         .collect();
     match parts.is_empty() {
