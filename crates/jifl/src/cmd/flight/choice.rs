@@ -3,7 +3,7 @@
 
 use crate::base::exit::Failure;
 use crate::base::{glob, nearest};
-use crate::session::flight::Event;
+use crate::session::flight::{Entry, Event, Flight};
 
 /// Events that are recorded only if they are asked for: they come often and say little.
 const RARE: &str = "timer_";
@@ -61,8 +61,42 @@ fn unknown(option: &str, word: &str, events: &[Event]) -> Failure {
 }
 
 /// Is an event of this number chosen? Those that have no place in a mask are chosen with all.
-pub fn has(mask: Option<u64>, event: u16) -> bool {
+fn has(mask: Option<u64>, event: u16) -> bool {
     mask.is_none_or(|mask| event < 64 && mask >> event & 1 == 1)
+}
+
+/// Which records are wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Choice {
+    /// A bit for each event; `None`: all.
+    events: Option<u64>,
+    /// Only of this thread.
+    pub tid: Option<u32>,
+}
+
+impl Choice {
+    /// Those of the options -e and -p.
+    ///
+    /// # Errors
+    /// A word names no event.
+    pub fn of(words: &[String], tid: Option<u32>, flight: &Flight) -> Result<Choice, Failure> {
+        let events = match words {
+            [] => None,
+            words => Some(chosen("-e", words, &flight.events)?),
+        };
+        Ok(Choice { events, tid })
+    }
+
+    /// Is a record wanted?
+    pub fn has(&self, entry: &Entry) -> bool {
+        has(self.events, entry.raw.event) && self.tid.is_none_or(|tid| tid == entry.raw.tid)
+    }
+
+    /// Is the event of this name wanted?
+    pub fn has_event(&self, flight: &Flight, name: &str) -> bool {
+        let number = flight.events.iter().position(|event| event.name == name);
+        number.is_some_and(|number| has(self.events, number as u16))
+    }
 }
 
 #[cfg(test)]

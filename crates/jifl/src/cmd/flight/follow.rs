@@ -9,7 +9,8 @@ use clap::Args;
 use jifl_sys::device::Door;
 use jifl_sys::os;
 
-use super::{choice, lines};
+use super::choice::Choice;
+use super::lines;
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure};
 use crate::kernel::syscalls::Table;
@@ -54,10 +55,7 @@ pub fn run(args: &FollowArgs) -> Result<u8, Failure> {
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
     let end = args.time.and_then(|time| Instant::now().checked_add(time));
     let mut follower = Follower::begin(&door)?;
-    let mask = match args.events.as_slice() {
-        [] => None,
-        words => Some(choice::chosen("-e", words, &follower.flight.events)?),
-    };
+    let choice = Choice::of(&args.events, args.tid, &follower.flight)?;
     let calls = Table::all();
     let mut sink = Sink::Stdout;
     loop {
@@ -70,8 +68,7 @@ pub fn run(args: &FollowArgs) -> Result<u8, Failure> {
         };
         let mut text = String::new();
         for entry in &follower.flight.entries {
-            let of_thread = args.tid.is_none_or(|tid| tid == entry.raw.tid);
-            if of_thread && choice::has(mask, entry.raw.event) {
+            if choice.has(entry) {
                 text += &lines::person(&follower.flight, entry, &calls);
             }
         }

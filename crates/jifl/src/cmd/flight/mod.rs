@@ -9,6 +9,7 @@ mod copy;
 mod ctf;
 mod follow;
 mod lines;
+mod running;
 mod show;
 mod slow;
 mod start;

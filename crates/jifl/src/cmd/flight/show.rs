@@ -8,7 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Source, choice, control, ctf, lines, viewer};
+use super::choice::Choice;
+use super::{Source, control, ctf, lines, viewer};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure};
 use crate::kernel::syscalls::Table;
@@ -110,7 +111,7 @@ pub fn read(path: Option<&Path>) -> Result<Flight, Failure> {
 pub fn write(mut flight: Flight, wanted: &Wanted) -> Result<u8, Failure> {
     let form = wanted.format.unwrap_or(Form::Text);
     let all = flight.total();
-    wanted.select(&mut flight)?;
+    let choice = wanted.select(&mut flight)?;
     match (form, &wanted.output) {
         (Form::Ctf, Some(folder)) => ctf::write(&flight, folder)?,
         (Form::Ctf, None) => {
@@ -125,10 +126,11 @@ pub fn write(mut flight: Flight, wanted: &Wanted) -> Result<u8, Failure> {
                     "-f perfetto is binary: write it to a file, with -o FILE",
                 ));
             }
-            put(&flight, form, |bytes| sink.write_bytes(bytes))?;
+            put(&flight, &choice, form, |bytes| sink.write_bytes(bytes))?;
         }
     }
-    output::note(&said(&all, flight.entries.len()));
+    let shown = flight.entries.iter().filter(|entry| choice.has(entry));
+    output::note(&said(&all, shown.count()));
     Ok(DONE)
 }
 
@@ -155,33 +157,30 @@ pub fn said(all: &Counts, shown: usize) -> String {
 }
 
 impl Wanted {
-    /// Leaves the records that are wanted.
+    /// Leaves the records that are wanted. For viewers those of all events and threads are left:
+    /// what runs on a CPU follows from all of its switches.
     ///
     /// # Errors
     /// An event is unknown.
-    pub fn select(&self, flight: &mut Flight) -> Result<(), Failure> {
+    fn select(&self, flight: &mut Flight) -> Result<Choice, Failure> {
         if self.last.is_some() {
             flight.keep_last(control::nanoseconds(self.last));
         }
-        let mask = match self.events.as_slice() {
-            [] => None,
-            words => Some(choice::chosen("-e", words, &flight.events)?),
-        };
-        let tid = self.tid;
-        let is_wanted = |entry: &Entry| {
-            choice::has(mask, entry.raw.event) && tid.is_none_or(|tid| tid == entry.raw.tid)
-        };
-        flight.entries.retain(is_wanted);
-        Ok(())
+        let choice = Choice::of(&self.events, self.tid, flight)?;
+        if !matches!(self.format, Some(Form::Perfetto | Form::Chrome)) {
+            flight.entries.retain(|entry| choice.has(entry));
+        }
+        Ok(choice)
     }
 }
 
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 16;
 
-/// Writes all records in a form that is one file.
+/// Writes the records in a form that is one file.
 fn put(
     flight: &Flight,
+    choice: &Choice,
     form: Form,
     mut write: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -194,7 +193,7 @@ fn put(
         },
         Form::Json => return write(text::json(&whole(flight, &calls)).as_bytes()),
         Form::Perfetto | Form::Chrome | Form::Ctf => {
-            return viewer::write(flight, form == Form::Chrome, &calls, write);
+            return viewer::write(flight, choice, form == Form::Chrome, &calls, write);
         }
     };
     if form == Form::Csv {
@@ -247,7 +246,7 @@ mod tests {
 
     fn written(form: Form) -> String {
         let mut all = Vec::new();
-        put(&sample(), form, |bytes| {
+        put(&sample(), &Choice::default(), form, |bytes| {
             all.extend_from_slice(bytes);
             Ok(())
         })
@@ -274,7 +273,7 @@ mod tests {
     fn what_is_wanted_is_left() {
         let left = |wanted: Wanted| {
             let mut flight = sample();
-            wanted.select(&mut flight).map(|()| flight.entries.len())
+            wanted.select(&mut flight).map(|_| flight.entries.len())
         };
         let sys = Wanted {
             events: vec!["sys".into()],
@@ -282,6 +281,11 @@ mod tests {
         };
         assert_eq!(left(sys.clone()), Ok(4));
         let last = Some(Duration::from_nanos(1000));
+        let viewed = Wanted {
+            format: Some(Form::Perfetto),
+            ..sys.clone()
+        };
+        assert_eq!(left(viewed), Ok(14));
         assert_eq!(left(Wanted { last, ..sys }), Ok(1));
         let tid = Some(102);
         assert_eq!(

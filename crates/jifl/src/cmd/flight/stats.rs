@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use super::running::{Gaps, Ran, Running};
 use super::viewer::{self, Switch};
 use crate::kernel::errno;
 use crate::kernel::syscalls::Table;
@@ -27,6 +28,8 @@ pub struct Task {
 pub struct Cpu {
     /// From its first record to its last one, in nanoseconds.
     pub span_ns: u64,
+    /// Of these, those of which it is known what ran.
+    pub known_ns: u64,
     /// Of these, those with a task.
     pub busy_ns: u64,
     /// Records of its switches.
@@ -59,20 +62,15 @@ pub struct Stats {
     pub calls: BTreeMap<String, Call>,
 }
 
-/// What runs on a CPU, and since when.
-#[derive(Clone, Copy)]
-struct Now {
-    tid: u32,
-    since: u64,
-    first: u64,
-}
-
 /// The sums, as they grow.
 struct Sums<'a> {
     flight: &'a Flight,
     table: Table,
     stats: Stats,
-    now: Vec<Option<Now>>,
+    running: Running,
+    gaps: Gaps,
+    /// Of each CPU, the time of its first record, and of its newest one.
+    span: Vec<Option<(u64, u64)>>,
     /// Of tasks that do not run: their state, and since when.
     waiting: HashMap<u32, (String, u64)>,
     /// Of threads: the system call that they are in, and since when.
@@ -90,18 +88,17 @@ impl Stats {
             flight,
             table: Table::all(),
             stats: Stats::default(),
-            now: vec![None; cpus],
+            running: Running::new(cpus),
+            gaps: Gaps::of(flight),
+            span: vec![None; cpus],
             waiting: HashMap::new(),
             inside: HashMap::new(),
         };
         sums.stats.cpus.resize_with(cpus, Cpu::default);
-        let mut last = vec![0; cpus];
         for entry in &flight.entries {
-            let latest = &mut last[usize::from(entry.raw.cpu)];
-            *latest = (*latest).max(flight.time(entry));
             sums.add(entry);
         }
-        sums.end(&last);
+        sums.end();
         sums.stats
     }
 
@@ -122,17 +119,15 @@ impl Sums<'_> {
             .events
             .entry(self.flight.event_name(entry))
             .or_default() += 1;
-        let first = Now {
-            tid: entry.raw.tid,
-            since: time,
-            first: time,
-        };
-        self.now[cpu].get_or_insert(first);
+        let span = self.span[cpu].get_or_insert((time, time));
+        span.1 = span.1.max(time);
+        let ran = self.running.record(entry, time);
+        self.ran(ran);
         let Some(event) = self.flight.event(entry) else {
             return;
         };
         if let Some(switch) = viewer::switch(self.flight, entry, &self.table) {
-            self.switch(cpu, time, switch);
+            self.switch(entry, time, switch);
         } else if event.name.starts_with("sched_wak") {
             let of = event.fields.iter().find(|field| field.kind == Kind::Thread);
             if let Some(field) = of {
@@ -164,42 +159,47 @@ impl Sums<'_> {
         }
     }
 
-    fn switch(&mut self, cpu: usize, time: u64, switch: Switch) {
-        self.stats.cpus[cpu].switches += 1;
-        if let Some(now) = self.now[cpu] {
-            self.ran(cpu, now, time);
-            let state = match switch.state.as_deref() {
-                None => "waiting",
-                Some(state) if state.starts_with('R') => RUNNABLE,
-                Some(state) => state,
-            };
-            self.waiting.insert(now.tid, (state.to_owned(), time));
+    /// A task is in a state no longer. If records are missing it is not known how long it was.
+    fn waited(&mut self, tid: u32, time: u64) -> bool {
+        let Some((state, since)) = self.waiting.remove(&tid) else {
+            return false;
+        };
+        if self.gaps.has_none(since, time) {
+            self.spend(tid, &state, time.saturating_sub(since));
         }
-        if let Some((state, since)) = self.waiting.remove(&switch.next) {
-            self.spend(switch.next, &state, time.saturating_sub(since));
-        }
+        true
+    }
+
+    fn switch(&mut self, entry: &Entry, time: u64, switch: Switch) {
+        self.stats.cpus[usize::from(entry.raw.cpu)].switches += 1;
+        let ran = self.running.switch(entry, time, switch.next);
+        self.ran(ran);
+        let state = match switch.state.as_deref() {
+            None => "waiting",
+            Some(state) if state.starts_with('R') => RUNNABLE,
+            Some(state) => state,
+        };
+        self.waiting.insert(entry.raw.tid, (state.to_owned(), time));
+        self.waited(switch.next, time);
         if switch.next != 0 {
             let task = self.stats.tasks.entry(switch.next).or_default();
             task.switches += 1;
             task.name = switch.name.or(task.name.take());
         }
-        if let Some(now) = &mut self.now[cpu] {
-            (now.tid, now.since) = (switch.next, time);
-        }
     }
 
-    /// What ran on a CPU until now.
-    fn ran(&mut self, cpu: usize, now: Now, time: u64) {
-        let ran = time.saturating_sub(now.since);
-        self.spend(now.tid, RUNNING, ran);
-        if now.tid != 0 {
-            self.stats.cpus[cpu].busy_ns += ran;
+    fn ran(&mut self, ran: Option<Ran>) {
+        let Some(ran) = ran else { return };
+        self.spend(ran.thread, RUNNING, ran.time());
+        let cpu = &mut self.stats.cpus[ran.cpu];
+        cpu.known_ns += ran.time();
+        if ran.thread != 0 {
+            cpu.busy_ns += ran.time();
         }
     }
 
     fn wake(&mut self, tid: u32, time: u64) {
-        if let Some((state, since)) = self.waiting.remove(&tid) {
-            self.spend(tid, &state, time.saturating_sub(since));
+        if self.waited(tid, time) {
             self.waiting.insert(tid, (RUNNABLE.to_owned(), time));
         }
     }
@@ -213,6 +213,8 @@ impl Sums<'_> {
         let sums = self.stats.calls.entry(name).or_default();
         sums.returned += 1;
         sums.errors += u64::from(error);
+        // Its end may be missing, and the beginning of another one.
+        let begun = begun.filter(|(_, since)| self.gaps.has_none(*since, time));
         if let Some((_, since)) = begun {
             sums.timed += 1;
             sums.total_ns += time.saturating_sub(since);
@@ -220,18 +222,20 @@ impl Sums<'_> {
     }
 
     /// Counts what goes on at the end of the recording.
-    fn end(&mut self, last: &[u64]) {
-        let newest = last.iter().copied().max().unwrap_or(0);
-        let oldest = self.now.iter().flatten().map(|now| now.first).min();
-        self.stats.span_ns = newest.saturating_sub(oldest.unwrap_or(newest));
-        for (cpu, now) in self.now.clone().into_iter().enumerate() {
-            if let Some(now) = now {
-                self.ran(cpu, now, last[cpu]);
-                self.stats.cpus[cpu].span_ns = last[cpu].saturating_sub(now.first);
-            }
+    fn end(&mut self) {
+        let spans = self.span.iter().flatten();
+        let newest = spans.clone().map(|span| span.1).max().unwrap_or(0);
+        let oldest = spans.map(|span| span.0).min().unwrap_or(newest);
+        self.stats.span_ns = newest.saturating_sub(oldest);
+        for (cpu, span) in self.stats.cpus.iter_mut().zip(&self.span) {
+            cpu.span_ns = span.map_or(0, |(first, last)| last.saturating_sub(first));
         }
-        for (tid, (state, since)) in std::mem::take(&mut self.waiting) {
-            self.spend(tid, &state, newest.saturating_sub(since));
+        for ran in self.running.end() {
+            self.ran(Some(ran));
+        }
+        let waiting: Vec<u32> = self.waiting.keys().copied().collect();
+        for tid in waiting {
+            self.waited(tid, newest);
         }
     }
 }
@@ -239,7 +243,50 @@ impl Sums<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::flight::made::{Made, SWITCH, SYS_EXIT, switch};
+    use crate::session::flight::made::{Made, SOFTIRQ, SWITCH, SYS_ENTER, SYS_EXIT, switch};
+
+    fn stats(made: &Made) -> Stats {
+        Stats::of(&Flight::read(&mut made.region()).unwrap())
+    }
+
+    #[test]
+    fn without_switches_no_task_ran() {
+        let mut made = Made::new(2, 64);
+        made.put(0, 1_000, SYS_ENTER, 101, &[0, 3])
+            .put(0, 5_000, SYS_EXIT, 101, &[0, 512])
+            .put(1, 9_000, SOFTIRQ, 102, &[3]);
+        let stats = stats(&made);
+        assert!(stats.tasks.is_empty());
+        assert_eq!((stats.cpus[0].span_ns, stats.cpus[0].known_ns), (4_000, 0));
+        assert_eq!(stats.calls["read"].total_ns, 4_000);
+    }
+
+    #[test]
+    fn what_is_missing_is_nobodys_time() {
+        let mut made = Made::new(2, 64);
+        made.put(0, 1_000, SWITCH, 0, &switch(0, 101, "tar"))
+            .put(0, 2_000, SYS_ENTER, 101, &[0, 3])
+            .put(1, 2_500, SWITCH, 103, &switch(1, 0, "swapper/1"))
+            .begin(0)
+            .put(0, 8_000, SYS_EXIT, 101, &[0, 512])
+            .put(0, 9_000, SWITCH, 102, &switch(1, 103, "cc1"))
+            .put(0, 9_500, SOFTIRQ, 103, &[3]);
+        let stats = stats(&made);
+        let states = |tid: u32| stats.tasks.get(&tid).map(|task| &task.states);
+        let running = |tid| states(tid).and_then(|states| states.get(RUNNING)).copied();
+        assert_eq!(running(101), Some(1_000));
+        // Another thread was seen before the switch: how long 102 ran is not known.
+        assert_eq!(running(102), None);
+        assert_eq!(running(103), Some(500));
+        // It may have run on CPU 0 meanwhile.
+        assert!(!states(103).unwrap().contains_key("S"));
+        assert_eq!(
+            (stats.cpus[0].known_ns, stats.cpus[0].span_ns),
+            (1_500, 8_500)
+        );
+        let read = &stats.calls["read"];
+        assert_eq!((read.entered, read.returned, read.timed), (1, 1, 0));
+    }
 
     #[test]
     fn sums_are_those_of_the_records() {

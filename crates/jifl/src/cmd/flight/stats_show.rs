@@ -19,7 +19,8 @@ use crate::show::text::{self, grouped, percent};
 #[command(after_help = "\
 All figures are of the records that are in memory. Times of tasks and CPUs are made of sched_switch,
 those of system calls of their entries and exits on one thread. A task is runnable from its wakeup
-on if sched_wakeup is recorded; else the time until it runs counts for the state before.
+on if sched_wakeup is recorded; else the time until it runs counts for the state before. Times over
+which records are missing do not count: TIME of a CPU is that of which it is known what ran.
 
 Examples:
   jifl flight stats
@@ -96,8 +97,8 @@ fn cpus(stats: &Stats) -> Lines {
         if of.switches > 0 {
             lines.push(vec![
                 cpu.to_string(),
-                percent(of.busy_ns, of.span_ns),
-                duration::show(of.span_ns),
+                percent(of.busy_ns, of.known_ns),
+                duration::show(of.known_ns),
                 grouped(of.switches),
             ]);
         }
