@@ -62,7 +62,8 @@ pub fn run(args: &FollowArgs) -> Result<u8, Failure> {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         let pause = left.map_or(PERIOD, |left| left.min(PERIOD));
         let waited = scope::wait(None, interrupt.as_fd(), &[], Some(pause));
-        let goes_on = match follower.look(&door) {
+        let is_over = left.is_some_and(|left| left <= PERIOD) || !matches!(waited, Ok(End::Time));
+        let goes_on = match follower.look(&door, is_over) {
             Ok(goes_on) => goes_on,
             Err(error) => return Err(Failure::failed(format!("reading the recording: {error}"))),
         };
@@ -73,8 +74,7 @@ pub fn run(args: &FollowArgs) -> Result<u8, Failure> {
             }
         }
         sink.write(&text)?;
-        let is_over = left.is_some_and(|left| left <= PERIOD);
-        if !goes_on || is_over || !matches!(waited, Ok(End::Time)) {
+        if !goes_on || is_over {
             output::note(&follower.said(goes_on));
             return Ok(DONE);
         }
@@ -109,8 +109,9 @@ impl Follower {
         })
     }
 
-    /// Reads what is new; false: the recording has ended, or another one runs.
-    fn look(&mut self, door: &impl Door) -> io::Result<bool> {
+    /// Reads what is new; false: the recording has ended, or another one runs. is_last: what is half
+    /// written now will not be read once more.
+    fn look(&mut self, door: &impl Door, is_last: bool) -> io::Result<bool> {
         self.flight.entries.clear();
         let Ok(mut live) = Copied::live(door) else {
             return Ok(false);
@@ -125,7 +126,7 @@ impl Follower {
         }
         let mut of_cpus = Vec::new();
         for cpu in 0..self.next.len() {
-            let entries = self.look_at(&mut live, cpu)?;
+            let entries = self.look_at(&mut live, cpu, is_last)?;
             self.seen += entries.len() as u64;
             of_cpus.push(entries);
         }
@@ -133,7 +134,12 @@ impl Follower {
         Ok(true)
     }
 
-    fn look_at<D: Door>(&mut self, live: &mut Copied<'_, D>, cpu: usize) -> io::Result<Vec<Entry>> {
+    fn look_at<D: Door>(
+        &mut self,
+        live: &mut Copied<'_, D>,
+        cpu: usize,
+        is_last: bool,
+    ) -> io::Result<Vec<Entry>> {
         let head = &self.flight.head;
         let count = counter(head, live, cpu as u32)?;
         let oldest = count.saturating_sub(u64::from(head.raw().record_count));
@@ -148,7 +154,8 @@ impl Follower {
             + whole
                 .take_while(|(entry, number)| entry.number == *number)
                 .count() as u64;
-        if gap < count && count - gap <= FRESH && self.doubtful[cpu] != Some(gap) {
+        let is_doubtful = gap < count && count - gap <= FRESH && self.doubtful[cpu] != Some(gap);
+        if is_doubtful && !is_last {
             self.doubtful[cpu] = Some(gap);
             entries.retain(|entry| entry.number < gap);
             end = gap;
@@ -169,7 +176,7 @@ impl Follower {
             self.sums.torn
         );
         if !goes_on {
-            text += "; the recording has ended";
+            text += "; the recording has ended: what came after the last look was not read";
         }
         text
     }
@@ -177,6 +184,8 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::session::fake::Fake;
     use crate::session::flight::made::{Made, SOFTIRQ};
@@ -189,8 +198,9 @@ mod tests {
         let set = |made: &Made| fake.state().flight.region = Some(made.region());
         set(&made);
         let mut follower = Follower::begin(&fake).unwrap();
+        let is_last = Cell::new(false);
         let mut look = || {
-            let goes_on = follower.look(&fake).unwrap();
+            let goes_on = follower.look(&fake, is_last.get()).unwrap();
             let seen = follower.flight.entries.iter().map(|entry| entry.raw.arg[0]);
             (goes_on, seen.collect::<Vec<u64>>(), follower.sums)
         };
@@ -218,7 +228,20 @@ mod tests {
         set(&made);
         let (_, seen, sums) = look();
         assert_eq!((seen.len(), sums.overwritten), (64, 36));
+        // The last look gives up what is half written, and shows what is behind it.
+        set(made
+            .put(0, 200, SOFTIRQ, 1, &[8])
+            .tear(0)
+            .put(0, 201, SOFTIRQ, 1, &[9]));
+        is_last.set(true);
+        let (_, seen, sums) = look();
+        assert_eq!((seen, sums.torn), (vec![9], 2));
         fake.state().flight.region = None;
         assert!(!look().0);
+        let said = follower.said(false);
+        assert!(
+            said.ends_with("what came after the last look was not read"),
+            "{said}"
+        );
     }
 }
