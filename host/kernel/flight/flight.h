@@ -97,6 +97,8 @@ void jifl_flight_show(void (*what)(const struct jifl_region *region));
  * on; NULL: it has ended. Process context, under request.c's lock; sleeps.
  */
 void jifl_flight_rest(const struct jifl_region *region, bool rests);
+/* Does it? As above. */
+bool jifl_flight_is_resting(void);
 void jifl_flight_suspend_init(void);
 void jifl_flight_suspend_exit(void);
 

@@ -18,8 +18,6 @@
  * Context: process, under jifl_flight_mutex; sleeps.
  */
 #include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
@@ -205,23 +203,26 @@ static int jifl_flight_last(struct jifl_flight *req)
 
 static int jifl_flight_tell_events(struct jifl_flight *req)
 {
-	const struct jifl_flight_event *events;
 	u32 n;
+	const struct jifl_flight_event *events = jifl_flight_events(&n);
 
-	events = jifl_flight_events(&n);
 	req->length = min_t(u64, req->length, n * sizeof(*events));
 	return copy_to_user(u64_to_user_ptr(req->buf), events, req->length) ? -EFAULT : 0;
 }
 
 static int jifl_flight_set_mask(struct jifl_flight *req)
 {
+	struct jifl_flight_head *head = jifl_flight_head();
 	int ret;
 
 	jifl_flight_aim_pause();
 	ret = jifl_flight_listen(&req->mask, jifl_flight_nmore);
+	if (ret)	/* it goes on as it was */
+		jifl_flight_listen(&head->mask, jifl_flight_nmore);
+	else
+		head->mask = req->mask;
 	jifl_flight_aim_resume();
-	jifl_flight_head()->mask = req->mask;
-	jifl_region_flush_head(jifl_flight_head());
+	jifl_region_flush_head(head);
 	return ret;
 }
 
@@ -238,11 +239,14 @@ static int jifl_flight_thaw(void)
 	return 0;
 }
 
+/* One that rests has stopped, and its counter may have begun again since: suspend.c. */
 static int jifl_flight_freeze(const struct jifl_flight *req)
 {
 	if (req->after_ns > JIFL_FLIGHT_AFTER_MOST)
 		return -EINVAL;
-	jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0, jifl_flight_ticks(req->after_ns), false);
+	if (!jifl_flight_is_resting())
+		jifl_flight_trip(JIFL_FLIGHT_AT_REQUEST, 0, jifl_flight_ticks(req->after_ns),
+				 false);
 	return 0;
 }
 

@@ -34,8 +34,16 @@ void jifl_flight_rest(const struct jifl_region *region, bool rests)
 	jifl_flight_lead(rests ? NULL : region);
 }
 
+bool jifl_flight_is_resting(void)
+{
+	return jifl_flight_rests;
+}
+
 static void jifl_flight_rest_stopped(const struct jifl_region *region)
 {
+	/* It has stopped, by the counter of before. */
+	if (jifl_flight_rests)
+		return;
 	if (jifl_flight_cut_short(region->base) && !JIFL_HOST_PLANTED(stopped_by_counter))
 		jifl_flight_rest(region, true);
 }

@@ -270,7 +270,7 @@ fn note(summary: &Summary<'_>, outcome: &Outcome, losses: &Losses) {
         (losses.stray, "that follow lost ones are not shown"),
         (
             losses.unrecorded_blocks,
-            "blocks are not recorded, for want of room",
+            "copies of blocks are not recorded, for want of room",
         ),
     ] {
         if n > 0 {
