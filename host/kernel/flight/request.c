@@ -18,6 +18,7 @@
  * Context: process, under jifl_flight_mutex; sleeps.
  */
 #include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
@@ -26,7 +27,6 @@
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/string.h>
-#include <linux/time64.h>
 #include <linux/uaccess.h>
 
 #include "../kernel.h"
@@ -217,10 +217,10 @@ static int jifl_flight_set_mask(struct jifl_flight *req)
 
 	jifl_flight_aim_pause();
 	ret = jifl_flight_listen(&req->mask, jifl_flight_nmore);
-	if (ret)	/* it goes on as it was */
-		jifl_flight_listen(&head->mask, jifl_flight_nmore);
-	else
+	if (!ret)
 		head->mask = req->mask;
+	else	/* it goes on as it was */
+		jifl_flight_listen(&head->mask, jifl_flight_nmore);
 	jifl_flight_aim_resume();
 	jifl_region_flush_head(head);
 	return ret;
