@@ -119,7 +119,7 @@
 	X(gates_unarmed, "breakpoints at instructions that a jump has replaced are not written") \
 	X(tracers_skipped, "copies enter pieces past the call of another tracer") \
 	X(entered_twice, "a function is entered at its site and behind it") \
-	X(begun_again, "a call counted in a copy that goes begins again at its function's site") \
+	X(replaced_always, "calls are replaced whatever the session's condition says") \
 	X(nested_kept, "blocks that name a session stay when it ends") \
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
 	X(limits_ignored, "sessions about functions alone run what they call") \

@@ -335,7 +335,12 @@ struct jifl_start {
 	 * of one address in the order of `where`; none comes twice.
 	 */
 	__u64 splices;
-	/* Of places: the programs, their ops, and the strings that these compare with. */
+	/*
+	 * Of places: the programs, their ops, and the strings that these compare with. With
+	 * KIND_REPLACE: one program without places, whose only effect is its last op, a
+	 * JIFL_OP_IF: calls for which it does not hold run the original. It knows the registers of
+	 * arguments and rsp, as the function's caller left them, and no JIFL_GET_CALLER.
+	 */
 	__u32 nactions;
 	__u32 nops;
 	__u32 nstrings;			/* bytes */
@@ -393,6 +398,7 @@ enum jifl_miss {
 	JIFL_MISS_IDLE,		/* by an idle task, or where RCU does not watch */
 	JIFL_MISS_STOPPER,	/* by the thread that stops the machine */
 	JIFL_MISS_OWN,		/* by the module itself */
+	JIFL_MISS_UNKNOWN,	/* of a replaced function: its condition could not be told */
 	JIFL_NR_MISSES,
 };
 

@@ -99,6 +99,7 @@ pub const MISSES: &[&str] = &[
     "idle",
     "stopper",
     "own",
+    "condition",
 ];
 /// Room for reasons in the ABI.
 pub const MISSES_MAX: usize = 16;

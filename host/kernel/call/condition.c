@@ -26,7 +26,11 @@
  * 6. A session may begin in the middle of a call (session/adopt.c). The return address is still in
  *    the call's frame, and the unwinder finds it there. The argument's register has another value.
  *    So a condition on the caller alone is asked then, and calls with any other are left.
- * 7. A tracer that has replaced the return address before the door hides the caller: the function
+ * 7. A condition can be a program (struct jifl_tool, meant), of sessions that no copies and no calls
+ *    in the middle belong to: replacements. So it is asked at the door alone, in 2. It reads the
+ *    registers of arguments, which the stub has pushed, and memory, as places' programs do
+ *    (tools/probe/act.c). A call of which it cannot tell runs the original, and is told as missed.
+ * 8. A tracer that has replaced the return address before the door hides the caller: the function
  *    graph tracer, and kretprobes. Such a call does not meet a condition on its caller.
  *
  * Context: any, also where interrupts are off. Takes no lock, does not sleep.
@@ -40,6 +44,7 @@
 #include "condition.h"
 #include "count.h"
 #include "filter.h"
+#include "tool.h"
 #include "under.h"
 #include "whose.h"
 
@@ -77,7 +82,7 @@ bool jifl_condition_held(const struct jifl_aim *aim, unsigned long caller)
 	       JIFL_HOST_PLANTED(callers_forgotten);
 }
 
-bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts)
+bool jifl_condition_holds(struct jifl_aim *aim, const struct jifl_facts *facts)
 {
 	const struct jifl_condition *c = aim->condition;
 	const struct jifl_under *u = aim->session->under;
@@ -85,10 +90,14 @@ bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *f
 	if (c && ((!is_from(c, facts->caller) && !JIFL_HOST_PLANTED(callers_ignored)) ||
 		  (!is_with(c, facts->arg0) && !JIFL_HOST_PLANTED(values_ignored))))
 		return false;
-	return !u || jifl_under_holds(u, facts->caller);
+	if (u && !jifl_under_holds(u, facts->caller))
+		return false;
+	/* Where it cannot be asked the call may be one of these: it is told as missed. */
+	return !jifl_condition_program(aim->session) || !facts->pushed ||
+	       aim->session->tool->meant(aim, facts);
 }
 
-bool jifl_condition_is_meant(const struct jifl_aim *aim, const struct jifl_facts *facts)
+bool jifl_condition_is_meant(struct jifl_aim *aim, const struct jifl_facts *facts)
 {
 	return jifl_filter_match_inserted(&aim->session->filter) &&
 	       (jifl_condition_holds(aim, facts) || JIFL_HOST_PLANTED(nested_unconditional));

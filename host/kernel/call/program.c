@@ -351,6 +351,21 @@ struct jifl_programs *jifl_programs_open(struct jifl_start *req)
 	return ERR_PTR(ret);
 }
 
+/* rdi, rsi, rdx, rcx, r8, r9, rsp: as instructions number them. */
+#define JIFL_CONDITION_REGS	(1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9 | 1u << 4)
+
+bool jifl_programs_is_condition(const struct jifl_programs *p)
+{
+	const struct jifl_op *op = p->programs[0].ops;
+
+	for (; op->code < JIFL_OP_IF; op++)
+		if ((op->code == JIFL_OP_REG && !(JIFL_CONDITION_REGS & 1u << op->arg)) ||
+		    (op->code == JIFL_OP_GET && op->arg == JIFL_GET_CALLER))
+			return false;
+	return p->n == 1 && op->code == JIFL_OP_IF &&
+	       op == &p->programs[0].ops[p->programs[0].n - 1];
+}
+
 void jifl_programs_close(struct jifl_programs *p)
 {
 	u32 i;

@@ -35,6 +35,8 @@ struct jifl_programs {
  * -EINVAL for another type. Process context; sleeps.
  */
 struct jifl_programs *jifl_programs_open(struct jifl_start *req);
+/* Is it one program, a condition on registers of arguments, rsp and memory, and nothing else? */
+bool jifl_programs_is_condition(const struct jifl_programs *p);
 /* Takes NULL, too. When no inserted code is left that runs them. Sleeps. */
 void jifl_programs_close(struct jifl_programs *p);
 

@@ -316,8 +316,7 @@ static unsigned long jifl_switch_begun(unsigned long addr)
 {
 	const struct jifl_target *t = jifl_target_starting(addr);
 
-	return t && t->kind == JIFL_TARGET_FUNCTION && !JIFL_HOST_PLANTED(begun_again) ?
-		       t->address : addr;
+	return t && t->kind == JIFL_TARGET_FUNCTION ? t->address : addr;
 }
 
 static const struct jifl_run_events jifl_switch_events = {

@@ -15,6 +15,7 @@
 
 struct jifl_aim;
 struct jifl_answer;
+struct jifl_facts;
 struct jifl_hit_read;
 struct jifl_session;
 struct jifl_target;
@@ -62,6 +63,12 @@ struct jifl_tool {
 	bool lays;			/* blocks of its sessions may be laid anew */
 	/* Its sessions have one target, a function, whose calls go to another one; aim->gate. */
 	bool replaces;
+	/*
+	 * Does s->programs, a condition on the calls of the aim's function, hold for this one? NULL:
+	 * there are no such conditions. false, too, where it cannot tell, after that has been
+	 * counted. Preemption is off, as code of the module; any context but NMI.
+	 */
+	bool (*meant)(struct jifl_aim *aim, const struct jifl_facts *facts);
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */
 	const struct jifl_answer *table; /* how s->tool_data is read; NULL: not as a table */
 	/* The table of another number, *of, and how it is read; NULL: there is none. */

@@ -235,7 +235,8 @@ static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
 {
 	struct jifl_programs *p;
 
-	if (req->nactions && (!req->nsplices || (s->tool->calls_functions && !s->tool->objects)))
+	if (req->nactions && !s->tool->meant &&
+	    (!req->nsplices || (s->tool->calls_functions && !s->tool->objects)))
 		return -EINVAL;
 	p = jifl_programs_open(req);
 	if (IS_ERR(p))
@@ -243,6 +244,8 @@ static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
 	s->programs = p;
 	if (!p)
 		return 0;
+	if (s->tool->meant)
+		return jifl_programs_is_condition(p) ? 0 : -EINVAL;
 	/* What programs do of calls, and nothing else, is done by tools that have objects. */
 	return (p->objects || p->sums) != s->tool->objects ? -EINVAL : 0;
 }

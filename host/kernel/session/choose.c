@@ -186,7 +186,7 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 /* Preemption is off. */
 static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned long arg0)
 {
-	const struct jifl_facts facts = { .caller = *slot, .arg0 = arg0 };
+	struct jifl_facts facts = { .caller = *slot, .arg0 = arg0 };
 	const enum jifl_level level = jifl_level();
 	struct jifl_target *t;
 	u64 to;
@@ -205,6 +205,8 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned
 		return 0;
 	}
 	jifl_own_begin_at(level);
+	if (t->kind == JIFL_TARGET_FUNCTION)
+		facts.pushed = (u64 *)slot - 1 - JIFL_DOOR_REGS;
 	to = jifl_choose_function(t, slot, &facts, level);
 	jifl_own_end_at(level);
 	return to;

@@ -117,7 +117,7 @@ bool jifl_nested_in_place(struct jifl_aim *aim, const struct jifl_mix *m, struct
 	return jifl_count_nested(aim, m->members[s->lane] == s || only_counts(s), ins);
 }
 
-bool jifl_nested_tells(const struct jifl_aim *aim, const struct jifl_mix *m,
+bool jifl_nested_tells(struct jifl_aim *aim, const struct jifl_mix *m,
 		       const struct jifl_facts *facts)
 {
 	const struct jifl_session *s = aim->session;

@@ -32,7 +32,7 @@ bool jifl_nested_in_place(struct jifl_aim *aim, const struct jifl_mix *m, struct
  * before the call's return is hooked, and then told, when an entry piece follows. Preemption is
  * off.
  */
-bool jifl_nested_tells(const struct jifl_aim *aim, const struct jifl_mix *m,
+bool jifl_nested_tells(struct jifl_aim *aim, const struct jifl_mix *m,
 		       const struct jifl_facts *facts);
 void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m);
 

@@ -140,6 +140,47 @@ def own_process(ko):
     same("-p: calls", (got["calls"], got["missed_by"]), (sum(calls.values()), {}))
 
 
+def on_a_condition(ko):
+    """With --if: calls for which it does not hold run the original, at each level."""
+    owner = replacing(WORK, ko, "--unsafe", "--if", "level == 0")
+    calls, wrong = made(*PLAIN)
+    same("--if level: task level", wrong, calls["task"])
+    got, _ = ended(owner)
+    same("--if level: calls", (got["calls"], got["missed_by"]), (calls["task"], {}))
+    # One condition is the other's opposite.
+    halves, own = [], f"$arg0 != 0 && pid == {os.getpid()}"
+    for condition in (own, f"!({own})"):
+        owner = replacing(WORK, ko, "--unsafe", "--if", condition)
+        before = tally("work")[0]
+        calls, wrong = made(*PLAIN)
+        same(f"--if {condition}: results", wrong, sum((tally("work")[0] - before).values()))
+        got, _ = ended(owner)
+        same(f"--if {condition}: calls", (got["calls"], got["missed_by"]), (wrong, {}))
+        halves.append(wrong)
+    check("--if: each call is of one half", all(halves) and sum(halves) == sum(calls.values()), halves)
+    # Memory, a string, and a filter beside it.
+    for word, calls in (("sh", N), ("cat", 0)):
+        end = run("jifl", "replace", WORK, "--with", ko, "--unsafe", "-f", "json", "--if",
+                  f'comm == "{word}" && *(unsigned long *)rsp', "--", "sh", "-c", f"echo 'task {N}' > {FILE}")
+        same(f"--if {word} with CMD: calls", (end.returncode, json.loads(end.stdout)["calls"]), (0, calls))
+    # Beside others, whose copies come to the door.
+    owner = replacing(WORK, ko, "--unsafe", "--if", "level == 0")
+    other = session("insn", WORK, "-f", "json")
+    calls, wrong = made(*PLAIN)
+    same("--if beside a session: task level", wrong, calls["task"])
+    data = report(interrupt(other)[0])["by_name"]["contexts_work"]
+    same("--if beside a session: its calls", (data["calls"], data["missed_by"]), (sum(calls.values()), {}))
+    ended(owner)
+    # What cannot be read.
+    owner = replacing(WORK, ko, "--unsafe", "--if", "*(int *)16 == 0")
+    calls, wrong = made("task")
+    same("--if of what cannot be read: the original", wrong, 0)
+    got, _ = ended(owner)
+    same("--if of what cannot be read: told", (got["calls"], got["missed_by"]), (0, {"condition": sum(calls.values())}))
+    for condition, hint in (("caller == 1", "not `caller`"), ("rbx == 1", "no other registers"), ("$arg0 ==", "column")):
+        refused(f"--if {condition}", WORK, "--with", ko, "--unsafe", "--if", condition, hint=hint, code=2)
+
+
 def with_command(ko):
     """With CMD: its calls alone, and its exit status."""
     end = run("jifl", "replace", WORK, "--with", ko, "--unsafe", "-f", "json", "--", "sh", "-c",
@@ -457,6 +498,7 @@ def program(modules, count=0, beside=""):
     else:
         each_context(ko)
         own_process(ko)
+        on_a_condition(ko)
         with_command(ko)
         beside_others(ko)
         inside(ko)

@@ -27,7 +27,7 @@ mod written;
 use jifl_sys::abi::{OP_STACK, OPS_MAX, Op};
 
 pub use list::{Item, split};
-pub use scope::{At, Scope, Scopes};
+pub use scope::{ARGUMENTS, At, Scope, Scopes};
 pub use show::{Kind, Shown};
 pub use strings::Strings;
 

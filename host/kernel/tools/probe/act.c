@@ -39,23 +39,13 @@
 #include "../../store/level.h"
 #include "../../store/percpu.h"
 #include "../../call/program.h"
+#include "../../call/whose.h"
 #include "probe.h"
 #include "act.h"
 #include "front.h"
 #include "../times/times.h"
 
 static DEFINE_PER_CPU(bool, jifl_act_runs);
-
-/* How many ops are skipped. */
-static u32 jifl_act_skip(struct jifl_acting *a, const struct jifl_op *op)
-{
-	const bool zero = !a->stack[a->depth - 1];
-
-	if (zero == (op->code == JIFL_OP_SKIP_ZERO))
-		return op->arg;
-	a->depth--;
-	return 0;
-}
 
 /* --- groups -------------------------------------------------------------------------------- */
 
@@ -329,7 +319,7 @@ static void jifl_act_program(struct jifl_acting *a, u32 from)
 		} else if (a->unknown) {
 			continue;
 		} else if (op->code >= JIFL_OP_SKIP_ZERO) {
-			i += jifl_act_skip(a, op);
+			i += jifl_number_skip(a, op);
 		} else {
 			a->unknown = !jifl_number_push(a, op);
 		}
@@ -360,6 +350,7 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 	/* Member by member: the stack needs no zeroes. */
 	a.place = place;
 	a.probe = place->owner;
+	a.strings = a.probe->session->programs->strings;
 	a.regs = regs;
 	a.level = level;
 	a.count = count;

@@ -11,6 +11,7 @@
 struct bpf_prog;
 struct jifl_answer;
 struct jifl_probe;
+struct jifl_programs;
 struct jifl_probe_place;
 
 /* What GROUP ops have made, up to SUM. The first two and the name stand as cells' names do. */
@@ -43,6 +44,7 @@ struct jifl_times_values {
 struct jifl_acting {
 	struct jifl_probe_place *place;
 	struct jifl_probe *probe;
+	const char *strings;		/* those of the session */
 	struct pt_regs *regs;
 	enum jifl_level level;
 	unsigned int count;		/* preempt_count(), as the code of the place has it */
@@ -64,6 +66,14 @@ struct jifl_acting {
 
 /* Does an op that is neither an effect nor a skip. false: the value is unknown. */
 bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op);
+/* Does one that is a skip: how many ops are skipped. */
+u32 jifl_number_skip(struct jifl_acting *a, const struct jifl_op *op);
+/*
+ * Does the condition that is a session's only program hold (jifl_programs_is_condition)? regs: those
+ * that it may know. *known: it could be told. Preemption is off, as code of the module; any context
+ * but NMI.
+ */
+bool jifl_number_holds(const struct jifl_programs *p, struct pt_regs *regs, bool *known);
 /* A register as JIFL_OP_REG numbers it. */
 u64 jifl_number_reg(const struct pt_regs *regs, u32 reg);
 /* What JIFL_OP_GET means. */

@@ -146,8 +146,7 @@ static bool jifl_number_binary(struct jifl_acting *a, const struct jifl_op *op)
 
 static bool jifl_number_is_string(const struct jifl_acting *a, const struct jifl_op *op, u64 *top)
 {
-	const char *strings = a->probe->session->programs->strings;
-	const int is = jifl_peek_is(*top, strings + op->imm, op->arg, op->flags & JIFL_OP_CUT);
+	const int is = jifl_peek_is(*top, a->strings + op->imm, op->arg, op->flags & JIFL_OP_CUT);
 
 	*top = is;
 	return is >= 0;
@@ -200,4 +199,38 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op)
 	default:
 		return jifl_number_binary(a, op);
 	}
+}
+
+u32 jifl_number_skip(struct jifl_acting *a, const struct jifl_op *op)
+{
+	const bool zero = !a->stack[a->depth - 1];
+
+	if (zero == (op->code == JIFL_OP_SKIP_ZERO))
+		return op->arg;
+	a->depth--;
+	return 0;
+}
+
+bool jifl_number_holds(const struct jifl_programs *p, struct pt_regs *regs, bool *known)
+{
+	const struct jifl_op *ops = p->programs[0].ops;
+	unsigned long flags;
+	struct jifl_acting a;
+	u32 i;
+
+	a.strings = p->strings;
+	a.regs = regs;
+	a.depth = 0;
+	a.unknown = false;
+	a.level = jifl_level();
+	raw_local_irq_save(flags);
+	for (i = 0; ops[i].code < JIFL_OP_IF && !a.unknown; i++) {
+		if (ops[i].code >= JIFL_OP_SKIP_ZERO)
+			i += jifl_number_skip(&a, &ops[i]);
+		else
+			a.unknown = !jifl_number_push(&a, &ops[i]);
+	}
+	raw_local_irq_restore(flags);
+	*known = !a.unknown;
+	return *known && a.stack[0];
 }

@@ -27,6 +27,9 @@
  *    counted as missed.
  * 5. No other call of the session is missed. The gate needs no code cache, no return hook and no
  *    lane: calls go there while the cache is emptied or full, in interrupts too.
+ *    A session may have a condition (call/condition.c, 7). Each of its calls asks at the door.
+ *    Where the door lets a call pass unasked, it is counted as missed: whether it was meant is not
+ *    known.
  * 6. There is one replacement of a function at a time, and no circle: what is to replace a function
  *    is not replaced by it, over however many steps (replace_open, under jifl_session_mutex).
  *
@@ -43,15 +46,18 @@
  *    in it stay as long as they like. hold.c keeps the module's text for them.
  */
 #include <linux/err.h>
+#include <linux/ptrace.h>
 #include <linux/slab.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../text/replaced.h"
+#include "../../call/condition.h"
 #include "../../call/count.h"
 #include "../../call/whose.h"
 #include "../../enter/target.h"
 #include "../../session/session.h"
+#include "../probe/act.h"
 #include "../tools.h"
 #include "replace.h"
 
@@ -164,11 +170,30 @@ static void replace_ended(struct jifl_session *s)
 	r->hold = NULL;
 }
 
+/* As the stub of the door has them: the function has executed nothing but its site. */
+static bool replace_meant(struct jifl_aim *aim, const struct jifl_facts *facts)
+{
+	const u64 *pushed = facts->pushed;
+	struct pt_regs regs = {
+		.di = pushed[JIFL_DOOR_RDI], .si = pushed[JIFL_DOOR_RSI],
+		.dx = pushed[JIFL_DOOR_RDX], .cx = pushed[JIFL_DOOR_RCX],
+		.r8 = pushed[JIFL_DOOR_R8], .r9 = pushed[JIFL_DOOR_R9],
+		.sp = (unsigned long)(pushed + JIFL_DOOR_REGS + 1),
+	};
+	bool known;
+	const bool holds = jifl_number_holds(aim->session->programs, &regs, &known);
+
+	if (!known)
+		jifl_count_miss(aim, JIFL_MISS_UNKNOWN);
+	return holds || JIFL_HOST_PLANTED(replaced_always);
+}
+
 const struct jifl_tool jifl_tool_replace = {
 	.name = "replace",
 	.kind = JIFL_KIND_REPLACE,
 	.calls = JIFL_CALLS_COUNTED,
 	.replaces = true,
+	.meant = replace_meant,
 	.exit = jifl_hold_exit,
 	.open = replace_open,
 	.close = replace_close,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl replace`: calls of a function go to a function of a module, as long as the command runs.
 
+mod condition;
 mod module;
 mod show;
 
@@ -13,6 +14,7 @@ use jifl_sys::device::Door;
 
 use self::module::{Inserted, With};
 use crate::base::exit::{DONE, Failure};
+use crate::expr::{At, Scopes};
 use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::prototypes::Prototypes;
@@ -28,7 +30,8 @@ use crate::show::output::{self, Format};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Calls of the function that the filters select go to FUNCTION, all others run the original. Filters
-that are given must all match. FUNCTION runs natively. Without FUNCTION the one of the same name is
+that are given must all match, and so must --if, an expression as of `jifl probe` about the
+arguments. FUNCTION runs natively. Without FUNCTION the one of the same name is
 meant. FILE.ko is inserted if it is not loaded, and then removed at the end.
 
 It ends with CMD, after --for, or with Ctrl-C. With CMD only CMD's calls and those of its
@@ -41,6 +44,7 @@ Without a function: the replacements there are, and the threads that are inside.
 Examples:
   jifl replace fn:cmdline_proc_show --with cmdline.ko -- cat /proc/cmdline
   jifl replace fn:vfs_statfs --with fix.ko:fixed_statfs
+  jifl replace fn:vfs_read --with fast.ko:fast_read --if 'count > 65536 && comm == \"cp\"' --for 1m
   jifl replace")]
 pub struct ReplaceArgs {
     /// The function: fn:NAME, or fn:NAME@MODULE
@@ -49,6 +53,9 @@ pub struct ReplaceArgs {
     /// The module with the function that replaces it
     #[arg(long, value_name = "FILE.ko[:FUNCTION]", requires = "target")]
     with: Option<String>,
+    /// Replace only calls for which this holds: 'count > 4096 && comm == "cat"'
+    #[arg(long = "if", value_name = "EXPR", requires = "target")]
+    condition: Option<String>,
     /// Go on although it is not known that both functions take and return the same
     #[arg(long = "unsafe", requires = "target")]
     unchecked: bool,
@@ -90,7 +97,11 @@ fn replace(args: &ReplaceArgs, word: &str, with: &With) -> Result<u8, Failure> {
         check(&target, replacing, &inserted)?;
     }
     let selected = targets::one(target.clone(), replacing.address);
-    let session = Session::of(Kind::Replace, 0, selected);
+    let mut session = Session::of(Kind::Replace, 0, selected);
+    if let Some(text) = &args.condition {
+        let scope = Scopes::of_kernel().of(&target.shown(), At::Entry);
+        session.programs = condition::program(text, &scope)?;
+    }
     let (mut id, mut begun) = (0, None);
     let outcome = scope::hold(&args.scope, &door, session, &calls, |session| {
         id = session;
@@ -207,6 +218,7 @@ mod tests {
             "",
             "-f json",
             "fn:vfs_statfs --with fix.ko --unsafe -p 12 --for 1s",
+            "fn:vfs_read --with fast.ko:fast_read --if count>65536 --for 1m",
         ] {
             assert!(parse::<ReplaceArgs>(line).is_ok(), "{line}");
         }
