@@ -54,7 +54,7 @@ void jifl_cache_training_reset(void)
 	cache.training_next = 0;
 }
 
-/* How many of the slot's cells count hits of a target. A thread in an older chain may count more. */
+/* How many cells count hits of a target. A thread in an older chain may count in more. */
 static u32 cells_used(u32 exit)
 {
 	const u32 chained = cache.exits[exit].chained;
