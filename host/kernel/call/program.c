@@ -352,7 +352,8 @@ struct jifl_programs *jifl_programs_open(struct jifl_start *req)
 }
 
 /* rdi, rsi, rdx, rcx, r8, r9, rsp: as instructions number them. */
-#define JIFL_CONDITION_REGS	(1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9 | 1u << 4)
+#define JIFL_CONDITION_REGS \
+	(1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9 | 1u << 4)
 
 bool jifl_programs_is_condition(const struct jifl_programs *p)
 {

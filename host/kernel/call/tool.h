@@ -64,7 +64,7 @@ struct jifl_tool {
 	/* Its sessions have one target, a function, whose calls go to another one; aim->gate. */
 	bool replaces;
 	/*
-	 * Does s->programs, a condition on the calls of the aim's function, hold for this one? NULL:
+	 * Does s->programs, a condition on calls of the aim's function, hold for this one? NULL:
 	 * there are no such conditions. false, too, where it cannot tell, after that has been
 	 * counted. Preemption is off, as code of the module; any context but NMI.
 	 */

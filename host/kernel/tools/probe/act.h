@@ -69,9 +69,9 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op);
 /* Does one that is a skip: how many ops are skipped. */
 u32 jifl_number_skip(struct jifl_acting *a, const struct jifl_op *op);
 /*
- * Does the condition that is a session's only program hold (jifl_programs_is_condition)? regs: those
- * that it may know. *known: it could be told. Preemption is off, as code of the module; any context
- * but NMI.
+ * Does the condition hold that is a session's only program (jifl_programs_is_condition)? regs: with
+ * those that it may know. *known: it could be told. Preemption is off, as code of the module; any
+ * context but NMI.
  */
 bool jifl_number_holds(const struct jifl_programs *p, struct pt_regs *regs, bool *known);
 /* A register as JIFL_OP_REG numbers it. */
