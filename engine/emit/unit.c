@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
+/* Emission of blocks and native blocks into a unit; see emit.h. */
 #include "inlined.h"
 #include "inserts.h"
-#include "record.h"
-#include "when.h"
+#include "unit.h"
 #include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
@@ -38,7 +37,7 @@ static struct emit_exit *exit_add(struct emit_unit *u, u8 kind)
 	return e;
 }
 
-static struct emit_exit *direct_exit(struct emit_unit *u, jifl_orig target)
+struct emit_exit *emit_direct_exit(struct emit_unit *u, jifl_orig target)
 {
 	struct emit_exit *e = exit_add(u, EMIT_EXIT_DIRECT);
 
@@ -49,14 +48,14 @@ static struct emit_exit *direct_exit(struct emit_unit *u, jifl_orig target)
 
 static void emit_jmp_exit(struct emit_unit *u, jifl_orig target)
 {
-	struct emit_exit *e = direct_exit(u, target);
+	struct emit_exit *e = emit_direct_exit(u, target);
 
 	e->site = x86_jmp(&u->hot, e->stub);
 }
 
 static void emit_jcc_exit(struct emit_unit *u, const struct ir_insn *insn)
 {
-	struct emit_exit *e = direct_exit(u, insn->target);
+	struct emit_exit *e = emit_direct_exit(u, insn->target);
 
 	e->site = x86_jcc(&u->hot, insn->cc, e->stub);
 }
@@ -76,7 +75,7 @@ static void emit_jcxz_over(struct emit_unit *u, const struct ir_insn *insn, u8 o
  */
 static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
 {
-	struct emit_exit *e = direct_exit(u, insn->target);
+	struct emit_exit *e = emit_direct_exit(u, insn->target);
 	u32 around;
 
 	emit_jcxz_over(u, insn, 2);
@@ -89,7 +88,7 @@ static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
 
 static void emit_call_exit(struct emit_unit *u, const struct ir_insn *insn)
 {
-	struct emit_exit *e = direct_exit(u, insn->target);
+	struct emit_exit *e = emit_direct_exit(u, insn->target);
 
 	e->site = x86_call(&u->hot, e->stub);
 }
@@ -207,7 +206,7 @@ static void emit_taken(struct emit_unit *u, const struct ir_block *b,
 	x86_set_rel32(&u->hot, around, x86_here(&u->hot));
 }
 
-static struct emit_block *block_begin(struct emit_unit *u)
+struct emit_block *emit_block_begin(struct emit_unit *u)
 {
 	struct emit_block *eb;
 
@@ -221,7 +220,7 @@ static struct emit_block *block_begin(struct emit_unit *u)
 	return eb;
 }
 
-static void block_end(struct emit_unit *u, struct emit_block *eb)
+void emit_block_end(struct emit_unit *u, struct emit_block *eb)
 {
 	eb->end = x86_here(&u->hot);
 	eb->map_len = u->nmap - eb->map;
@@ -354,7 +353,7 @@ static void emit_place(struct emit_unit *u, const struct emit_block *eb)
 
 void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 {
-	struct emit_block *eb = block_begin(u);
+	struct emit_block *eb = emit_block_begin(u);
 	u32 from;
 
 	if (b->asks)
@@ -374,12 +373,12 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 		emit_map_add(u, from, x86_here(&u->hot), 0);
 	}
 	emit_place(u, eb);
-	block_end(u, eb);
+	emit_block_end(u, eb);
 }
 
 void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause cause)
 {
-	struct emit_block *eb = block_begin(u);
+	struct emit_block *eb = emit_block_begin(u);
 	struct ir_operand cell = u->config->exit_counters;
 	u32 from = x86_here(&u->hot);
 
@@ -393,70 +392,13 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 		x86_move_stack(&u->hot, (s32)u->config->red_zone);
 	emit_map_add(u, from, x86_here(&u->hot), 0);
 	x86_jmp_out(&u->hot, addr.v);
-	block_end(u, eb);
+	emit_block_end(u, eb);
 }
 
 void emit_leaving_block(struct emit_unit *u, jifl_orig addr)
 {
-	struct emit_block *eb = block_begin(u);
+	struct emit_block *eb = emit_block_begin(u);
 
 	x86_jmp_out(&u->hot, addr.v);
-	block_end(u, eb);
-}
-
-/* Flags and r11 have no value at the start of a function and after its return. */
-#define LIVE_AT_POINT (0xffff & ~(1u << IR_R11))
-
-static void emit_at_point(struct emit_unit *u, const struct ir_insert *ins)
-{
-	struct inlined code = { 0 };
-	struct emit_when when;
-
-	if (ins->kind == IR_INSERT_CALL)
-		emit_inlined_note(ins->fn, JIFL_INLINE_PLACE);
-	if (u->config->poison)
-		emit_poison(&u->hot, u->config, 0, LIVE_AT_POINT);
-	if (ins->kind == IR_INSERT_RECORD) {
-		emit_record(&u->hot, u->config, ins, 0, LIVE_AT_POINT, &code);
-		return;
-	}
-	if (!ins->when.width) {
-		emit_insert(&u->hot, u->config, ins, 0, LIVE_AT_POINT);
-		return;
-	}
-	emit_when_begin(&u->hot, u->config, ins, 0, LIVE_AT_POINT, &when);
-	emit_insert(&u->hot, &when.config, &when.ins, when.flags, when.regs);
-	emit_when_end(&u->hot, u->config, &when);
-}
-
-u32 emit_entry(struct emit_unit *u, jifl_orig target,
-	       const struct ir_insert *entry, u32 nentry,
-	       const struct ir_insert *exit, u32 nexit)
-{
-	struct emit_block *eb = block_begin(u);
-	struct emit_exit *e = direct_exit(u, target);
-	u32 i, after = 0;
-
-	if (u->config->endbr)
-		x86_endbr64(&u->hot);
-	for (i = 0; i < nentry; i++)
-		emit_at_point(u, &entry[i]);
-	if (!nexit) {
-		e->site = x86_jmp(&u->hot, e->stub);
-	} else {
-		if (u->config->align_stack)
-			x86_move_stack(&u->hot, -8);
-		e->site = x86_call(&u->hot, e->stub);
-		after = x86_here(&u->hot);
-		if (u->config->align_stack)
-			x86_move_stack(&u->hot, 8);
-		for (i = 0; i < nexit; i++)
-			emit_at_point(u, &exit[i]);
-		if (u->config->return_thunk)
-			x86_jmp_out(&u->hot, u->config->return_thunk);
-		else
-			x86_ret(&u->hot);
-	}
-	block_end(u, eb);
-	return after;
+	emit_block_end(u, eb);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random ops of the engine's stack machine, and what they come to: terms.c, hits.c. */
+/* Random ops of the engine's stack machine, and what they come to: terms_random.c, terms.c. */
 #ifndef JIFL_UNIT_TERMS_H
 #define JIFL_UNIT_TERMS_H
 
@@ -14,6 +14,8 @@ struct context {
 extern const u8 terms_memory[256];
 
 void terms_set_loads(struct ir_terms *t);
+/* A condition of a seed. */
+void terms_make(struct ir_terms *t, u64 seed);
 /* Ops of a seed that leave n numbers. false: they are too many. */
 bool terms_make_numbers(struct ir_terms *t, u64 seed, u32 n);
 /*

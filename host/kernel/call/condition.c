@@ -26,8 +26,8 @@
  * 6. A session may begin in the middle of a call (session/adopt.c). The return address is still in
  *    the call's frame, and the unwinder finds it there. The argument's register has another value.
  *    So a condition on the caller alone is asked then, and calls with any other are left.
- * 7. A condition can be a program (struct jifl_tool, meant), of sessions that no copies and no calls
- *    in the middle belong to: replacements. So it is asked at the door alone, in 2. It reads the
+ * 7. A condition can be a program (struct jifl_tool, meant), of sessions that no copies belong to,
+ *    and no calls in the middle: replacements. So it is asked at the door alone, in 2. It reads the
  *    registers of arguments, which the stub has pushed, and memory, as places' programs do
  *    (tools/probe/act.c). A call of which it cannot tell runs the original, and is told as missed.
  * 8. A tracer that has replaced the return address before the door hides the caller: the function
