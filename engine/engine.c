@@ -110,6 +110,11 @@ u32 jifl_engine_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 m
 	return jifl_decode_accesses(insn, m, max);
 }
 
+u8 jifl_engine_bit_register(const struct ir_insn *insn)
+{
+	return jifl_decode_bit_register(insn);
+}
+
 bool jifl_engine_stack_moves(const struct ir_insn *insn, s32 *by)
 {
 	return jifl_decode_stack_moves(insn, by);
@@ -331,6 +336,11 @@ enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 bool jifl_engine_is_start(u64 addr)
 {
 	return jifl_cache_is_start(addr);
+}
+
+jifl_orig jifl_engine_begun(u64 addr)
+{
+	return jifl_cache_begun(addr);
 }
 
 bool jifl_engine_is_beginning(u64 addr)

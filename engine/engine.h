@@ -153,6 +153,13 @@ bool jifl_engine_takes_hit(const struct ir_hit *hit, const struct ir_terms *cond
  */
 u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max);
 /*
+ * Of bt, bts, btr and btc with a bit's number in a register: that register; else IR_REG_NONE. The
+ * operand in memory is then the first word of a string of bits. What is accessed lies as many words
+ * of the operand's size behind it as the number, which may be negative, has (SDM vol. 2, BT). As
+ * jifl_engine_memory.
+ */
+u8 jifl_engine_bit_register(const struct ir_insn *insn);
+/*
  * As jifl_engine_memory, with what push, pop, call and ret do to the stack. Registers in addresses
  * have their values from before the instruction.
  */
@@ -268,6 +275,8 @@ enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
 /* Does a block begin at addr, of which nothing has run there? As jifl_engine_where. */
 bool jifl_engine_is_start(u64 addr);
+/* Where the block begins in whose middle addr is; 0: in none, or at its start. Likewise. */
+jifl_orig jifl_engine_begun(u64 addr);
 /* Is that the start of an entry piece that has a function's beginning itself? */
 bool jifl_engine_is_beginning(u64 addr);
 

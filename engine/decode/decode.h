@@ -47,6 +47,8 @@ enum jifl_inline jifl_decode_routine(u64 fn, struct ir_routine *r);
  * of enum jifl_ins_property.
  */
 u32 jifl_decode_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max);
+/* See jifl_engine_bit_register. */
+u8 jifl_decode_bit_register(const struct ir_insn *insn);
 u32 jifl_decode_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 max);
 bool jifl_decode_stack_moves(const struct ir_insn *insn, s32 *by);
 void jifl_decode_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);

@@ -87,6 +87,26 @@ u32 jifl_decode_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max
 	return n;
 }
 
+u8 jifl_decode_bit_register(const struct ir_insn *insn)
+{
+	/* bt is the one, the others are the other. */
+	if ((insn->type != ins_compare && insn->type != ins_logic) || !decode(insn))
+		return IR_REG_NONE;
+	switch (jifl_zi.mnemonic) {
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC:
+		break;
+	default:
+		return IR_REG_NONE;
+	}
+	if (jifl_zops[0].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+	    jifl_zops[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return IR_REG_NONE;
+	return gpr(jifl_zops[1].reg.value);
+}
+
 /*
  * rsp in an address has its value from before the instruction, except in pop's address (SDM vol.
  * 2).

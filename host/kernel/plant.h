@@ -47,6 +47,7 @@
 	X(waits_by_task, "of waits within waits the last to begin takes the others' place") \
 	X(once_is_retry, "a cmpxchg that failed is taken for one that is tried again") \
 	X(names_cut, "keys that begin alike are one") \
+	X(bits_in_first_word, "mem tells the first word of a string of bits for all of them") \
 	X(bases_kept, "addresses are made of registers as they were before") \
 	X(flushes_untold, "plugins do not hear of an emptied cache") \
 	X(ends_kept, "what plugins do where calls end stays when the cache is emptied") \

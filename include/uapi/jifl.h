@@ -809,6 +809,11 @@ struct jifl_lock {
 #define JIFL_ACCESS_STORE	(1u << 1)
 #define JIFL_ACCESS_PERCPU	(1u << 2)	/* + where the CPU's own data are */
 #define JIFL_ACCESS_BACKWARDS	(1u << 3)	/* repetitions go to lower addresses */
+/*
+ * `repeats` is the number of a bit, signed, of `size` bytes: the word that has it is accessed once.
+ * It lies that number's eighth, less what is no multiple of `size`, behind the address.
+ */
+#define JIFL_ACCESS_BITS	(1u << 4)
 /* Of base, repeats and left: not a word. */
 #define JIFL_ACCESS_NO_WORD	0xff
 #define JIFL_ACCESS_STACK	0xfe		/* of base: the stack pointer at the record */

@@ -173,6 +173,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_ACCESS_STORE", u64::from(ACCESS_STORE)),
         ("JIFL_ACCESS_PERCPU", u64::from(ACCESS_PERCPU)),
         ("JIFL_ACCESS_BACKWARDS", u64::from(ACCESS_BACKWARDS)),
+        ("JIFL_ACCESS_BITS", u64::from(ACCESS_BITS)),
         ("JIFL_ACCESS_NO_WORD", u64::from(ACCESS_NO_WORD)),
         ("JIFL_ACCESS_STACK", u64::from(ACCESS_STACK)),
         ("JIFL_FILTER_PID", u64::from(FILTER_PID)),

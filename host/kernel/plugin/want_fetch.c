@@ -113,6 +113,8 @@ static const char *jifl_fetch_operand(struct jifl_wanted *w, u32 i, int type)
 
 	if (!w->insn || !jifl_engine_memory(w->insn, &m, 1))
 		return "there is no operand in memory";
+	if (type == ARG_MEMORY_ADDRESS && jifl_engine_bit_register(w->insn) != IR_REG_NONE)
+		return "its address depends on a bit's number in a register";
 	if (type == ARG_MEMORY_ADDRESS)
 		return jifl_fetch_memory(w, i, &m, IR_FETCH_ADDRESS);
 	w->ins.args[i] = m.size;

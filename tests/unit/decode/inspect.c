@@ -194,3 +194,33 @@ UNIT_TEST(accesses, "decode/inspect: what the stack is accessed by, and moved")
 			CHECK_EQ_IN(stack_insns[i].name, by, stack_insns[i].moved);
 	}
 }
+
+static const struct {
+	const char *name;
+	u8 bytes[8];
+	u8 reg;
+} bit_insns[] = {
+	{ "bt %rax, (%rbx)", { 0x48, 0x0f, 0xa3, 0x03 }, IR_RAX },
+	{ "bts %ecx, 8(%rdi)", { 0x0f, 0xab, 0x4f, 0x08 }, IR_RCX },
+	{ "lock btr %r9, (%rdi)", { 0xf0, 0x4c, 0x0f, 0xb3, 0x0f }, IR_R9 },
+	{ "btc %si, (%rdx)", { 0x66, 0x0f, 0xbb, 0x32 }, IR_RSI },
+	{ "bt $3, (%rax)", { 0x48, 0x0f, 0xba, 0x20, 0x03 }, NONE },
+	{ "bt %rax, %rbx", { 0x48, 0x0f, 0xa3, 0xc3 }, NONE },
+	{ "add %rax, (%rbx)", { 0x48, 0x01, 0x03 }, NONE },
+	{ "cmp %rax, (%rbx)", { 0x48, 0x39, 0x03 }, NONE },
+};
+
+UNIT_TEST(bits, "decode/inspect: whose bit's number says where memory is accessed")
+{
+	struct ir_insn insn;
+	u32 i;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	for (i = 0; i < JIFL_ARRAY_LEN(bit_insns); i++) {
+		memset(text, 0xcc, sizeof(text));
+		memcpy(text, bit_insns[i].bytes, sizeof(bit_insns[i].bytes));
+		jifl_decode_insn(jifl_orig_at((u64)(unsigned long)text), &insn);
+		CHECK_EQ_IN(bit_insns[i].name, jifl_decode_bit_register(&insn), bit_insns[i].reg);
+	}
+}

@@ -199,9 +199,31 @@ def to_the_byte():
     same("each byte of it once", set(stored.values()), {1})
 
 
+def bits():
+    """The word that has a bit, in the bitmap of open files: three words lie between these two."""
+    directory = Path("/run/bits")
+    os.dup2(0, 255)     # the bitmap has room for all of them
+    process = session("sys:dup2", "-o", "/dev/null", "--drmemtrace", directory, "-p", os.getpid(), command="mem")
+    os.dup2(0, 8)
+    os.dup2(0, 200)
+    interrupt(process)
+    for file in (8, 200, 255):
+        os.close(file)
+    writes, at = {}, None
+    for _, found in entries(directory):
+        for kind, size, number in found:
+            if kind in (INSTR, NO_FETCH):
+                at = number
+            elif kind == WRITE and size == 8:
+                writes.setdefault(at, []).append(number)
+    apart = {numbers[1] - numbers[0] for numbers in writes.values() if len(numbers) == 2}
+    check("the bits of files 8 and 200 are 24 bytes apart", 24 in apart, apart)
+
+
 def program():
     copies()
     to_the_byte()
+    bits()
     by_code()
     overrun()
     trouble()

@@ -142,6 +142,8 @@ pub const ACCESS_STORE: u8 = 1 << 1;
 pub const ACCESS_PERCPU: u8 = 1 << 2;
 /// Repetitions go to lower addresses.
 pub const ACCESS_BACKWARDS: u8 = 1 << 3;
+/// [`Access::repeats`] is the number of a bit: the word that has it is accessed.
+pub const ACCESS_BITS: u8 = 1 << 4;
 /// Of [`Access::base`], [`Access::repeats`] and [`Access::left`]: no word.
 pub const ACCESS_NO_WORD: u8 = 0xff;
 /// Of [`Access::base`]: the stack pointer at the record.

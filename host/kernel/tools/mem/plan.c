@@ -88,6 +88,7 @@ static u8 jifl_plan_key_of(u8 base, u8 index, u8 scale, u16 at)
 static void jifl_plan_add_access(u16 i, const struct ins_memory *m)
 {
 	const struct ir_insn *insn = &plan.b->insns[i];
+	const u8 bit = jifl_engine_bit_register(insn);
 	u32 n = plan.p->naccesses;
 	struct jifl_mem_access *a = &plan.p->accesses[n];
 
@@ -114,6 +115,11 @@ static void jifl_plan_add_access(u16 i, const struct ins_memory *m)
 		a->base.word = JIFL_ACCESS_STACK;
 	else if (m->base != IR_REG_NONE || m->index != IR_REG_NONE)
 		plan.base[n] = jifl_plan_key_of(m->base, m->index, m->scale, i);
+	/* It has no repetitions. */
+	if (bit != IR_REG_NONE && !JIFL_HOST_PLANTED(bits_in_first_word)) {
+		a->flags |= JIFL_ACCESS_BITS;
+		plan.repeats[n] = jifl_plan_key_of(bit, IR_REG_NONE, 0, i);
+	}
 	if (insn->repeat)
 		plan.repeats[n] = jifl_plan_key_of(IR_RCX, IR_REG_NONE, 0, i);
 }

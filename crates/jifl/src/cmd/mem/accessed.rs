@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use jifl_sys::abi::{
-    ACCESS_BACKWARDS, ACCESS_LOAD, ACCESS_NO_WORD, ACCESS_PERCPU, ACCESS_STACK, ACCESS_STORE,
+    ACCESS_BACKWARDS, ACCESS_BITS, ACCESS_LOAD, ACCESS_NO_WORD, ACCESS_PERCPU, ACCESS_STACK, ACCESS_STORE,
     Access, RECORD_ACCESS, RECORD_NUMBER, RECORD_STACK, RECORD_TYPE, Record, record_words,
 };
 
@@ -261,8 +261,10 @@ impl Telling<'_, '_> {
     /// `None`: it was not come to, or nothing was left to do.
     fn resolve(&self, executing: &Executing, access: &Access, stack: u32) -> Option<Accessed> {
         let came = self.came(executing, access.record)?;
+        let bits = access.flags & ACCESS_BITS != 0;
         let times = match access.repeats {
             ACCESS_NO_WORD => 1,
+            _ if bits => 1,
             word => {
                 let repeats = self.word(self.came(executing, access.repeats_record)?, word)?;
                 let left = match access.left {
@@ -278,7 +280,11 @@ impl Telling<'_, '_> {
             word => self.word(came, word)?,
         };
         let percpu = access.flags & ACCESS_PERCPU != 0;
-        let offset = base.wrapping_add_signed(access.disp);
+        let mut offset = base.wrapping_add_signed(access.disp);
+        if bits {
+            let number = self.word(self.came(executing, access.repeats_record)?, access.repeats)?;
+            offset = offset.wrapping_add_signed(word_of_bit(number, access.size));
+        }
         let mut address = offset;
         if percpu {
             address = address.wrapping_add(self.layout.percpu(came.cpu));
@@ -313,6 +319,18 @@ impl Telling<'_, '_> {
         let at = came.at as usize + 1 + usize::from(word);
         Some(self.taken.of(came.cpu).get(at)?.word())
     }
+}
+
+/// How far behind the first word of `size` bytes of a string of bits the word with a bit lies.
+/// The bit's number has as many bytes (SDM vol. 2, BT).
+fn word_of_bit(number: u64, size: u16) -> i64 {
+    let number = match size {
+        2 => i64::from(number as i16),
+        4 => i64::from(number as i32),
+        _ => number as i64,
+    };
+    let size = i64::from(size.max(1));
+    number.div_euclid(8 * size) * size
 }
 
 /// The numbers of those that tell of an access.
@@ -456,6 +474,16 @@ mod tests {
                 "end",
             ]
         );
+    }
+
+    #[test]
+    fn the_word_with_a_bit_is_told() {
+        assert_eq!(word_of_bit(63, 8), 0);
+        assert_eq!(word_of_bit(200, 8), 24);
+        assert_eq!(word_of_bit(u64::MAX, 8), -8);
+        assert_eq!(word_of_bit(0xffff_ffff_0000_0021, 4), 4);
+        assert_eq!(word_of_bit(0xffff_ffff, 4), -4);
+        assert_eq!(word_of_bit(0x1_ffef, 2), -4);
     }
 
     #[test]
