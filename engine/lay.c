@@ -11,9 +11,9 @@
  *    to the next one, or where its conditional branch leads there. Such a branch is turned round:
  *    the inverse condition leads to where the code went on otherwise. Flags and registers are the
  *    same on both ways, and so is the map: the turned branch stands for the original one.
- * 3. Old copies are dropped before the new ones are made, as if their source had changed
- *    (cache/link.c): threads inside meet an int3, and go on in the new copies. So there are never
- *    two copies that could be found.
+ * 3. Old copies are retired before the new ones are made (cache/link.c): threads inside end the
+ *    block that they are in, and go on in the new copies. So there are never two copies that could
+ *    be found.
  */
 #include "base/plant.h"
 #include "engine.h"

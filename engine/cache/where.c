@@ -157,6 +157,14 @@ bool jifl_cache_is_start(u64 addr)
 	return b && (!off || (b->flags & CACHE_BLOCK_ASKS && off == cache.map[b->map]));
 }
 
+jifl_orig jifl_cache_begun(u64 addr)
+{
+	u32 off;
+	const struct cache_block *b = block_with(addr, &off);
+
+	return b && off && !(b->flags & CACHE_BLOCK_ENTRY) ? cache_orig(b->orig) : jifl_orig_at(0);
+}
+
 /*
  * The thread stands before instructions that have left no code there, because these instructions
  * may be what has changed. Of several blocks that start there the last one counts: the thread need

@@ -44,7 +44,6 @@
 #include "condition.h"
 #include "count.h"
 #include "filter.h"
-#include "tool.h"
 #include "under.h"
 #include "whose.h"
 

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+#include "tool.h"
 #include "whose.h"
 
 struct ir_insert;
@@ -30,7 +31,7 @@ bool jifl_condition_is_valid(const struct jifl_condition *c);
 /* Have the session's calls a condition that is a program? Else programs are those of places. */
 static inline bool jifl_condition_program(const struct jifl_session *s)
 {
-	return s->programs && !s->nsplices;
+	return s->programs && s->tool->meant;
 }
 
 /* Are not all calls of the aim's target meant? Each call that asks for a piece asks this. */

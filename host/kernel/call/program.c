@@ -363,7 +363,7 @@ bool jifl_programs_is_condition(const struct jifl_programs *p)
 		if ((op->code == JIFL_OP_REG && !(JIFL_CONDITION_REGS & 1u << op->arg)) ||
 		    (op->code == JIFL_OP_GET && op->arg == JIFL_GET_CALLER))
 			return false;
-	return p->n == 1 && op->code == JIFL_OP_IF &&
+	return p->n == 1 && !p->bpf && !p->ring && op->code == JIFL_OP_IF &&
 	       op == &p->programs[0].ops[p->programs[0].n - 1];
 }
 

@@ -311,12 +311,15 @@ static void jifl_switch_fault(unsigned long addr, const void *mix)
 	}
 }
 
-/* Behind the function's own site, which copies do not have. */
-static unsigned long jifl_switch_begun(unsigned long addr)
+/* Behind the function's own site, which copies do not have: with an endbr64 before it, or not. */
+static unsigned long jifl_switch_begun(unsigned long block, unsigned long addr)
 {
-	const struct jifl_target *t = jifl_target_starting(addr);
+	const struct jifl_target *t;
 
-	return t && t->kind == JIFL_TARGET_FUNCTION ? t->address : addr;
+	if (!block || addr < block)
+		return addr;
+	t = jifl_target_starting(block) ?: jifl_target_with_site(block);
+	return t && t->kind == JIFL_TARGET_FUNCTION && addr < t->address ? t->address : addr;
 }
 
 static const struct jifl_run_events jifl_switch_events = {

@@ -21,11 +21,12 @@ struct jifl_run_events {
 	 */
 	void (*lose)(const void *mix);
 	/*
-	 * Where a thread goes on, in copies or natively, that has left a block behind what was
-	 * inserted at its start, addr: a call that begins there has been counted. RCU watches,
-	 * and the thread keeps its CPU; NMI, too.
+	 * Where a thread goes on, in copies or natively, that has left the block at an original
+	 * address before the instruction at addr, and behind what was inserted at the block's
+	 * start: a call that begins there has been counted. RCU watches, and the thread keeps its
+	 * CPU; NMI, too.
 	 */
-	unsigned long (*begun)(unsigned long addr);
+	unsigned long (*begun)(unsigned long block, unsigned long addr);
 	/*
 	 * The task's way back does not lead through an exit piece any more. By jifl_evict, with
 	 * the machine stopped.

@@ -222,15 +222,14 @@ bool jifl_number_holds(const struct jifl_programs *p, struct pt_regs *regs, bool
 	a.regs = regs;
 	a.depth = 0;
 	a.unknown = false;
-	a.level = jifl_level();
-	raw_local_irq_save(flags);
+	flags = jifl_own_irq_save_at(&a.level);
 	for (i = 0; ops[i].code < JIFL_OP_IF && !a.unknown; i++) {
 		if (ops[i].code >= JIFL_OP_SKIP_ZERO)
 			i += jifl_number_skip(&a, &ops[i]);
 		else
 			a.unknown = !jifl_number_push(&a, &ops[i]);
 	}
-	raw_local_irq_restore(flags);
+	jifl_own_irq_restore_at(flags, a.level);
 	*known = !a.unknown;
 	return *known && a.stack[0];
 }

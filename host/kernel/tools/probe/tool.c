@@ -29,8 +29,7 @@
  *
  *  - The thread is interrupted between the two, or it sleeps in a page fault of the instruction.
  *    Meanwhile its block is dropped, so it goes on in a new one. A block is dropped when the kernel
- *    changes a byte of it, and when a session of this tool with a place in it begins or ends. If it
- *    has the beginning of a function, also when any session with that target does.
+ *    changes a byte of it, and when a session of this tool with a place in it begins or ends.
  *  - The same, and meanwhile jifl_evict replaces the thread's address by that of the original: when
  *    another session ends in whose context the thread is, and when the cache is emptied. The thread
  *    meets the breakpoint then.

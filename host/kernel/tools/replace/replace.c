@@ -19,10 +19,10 @@
  *    anything else. Threads that are behind the site when the session starts finish there.
  * 3. Copies, of whatever session, do not run the beginning of the function while the tool is
  *    attached: it is native text (text/replaced.c). Copies from before are dropped when the target
- *    is armed (session/mix.c): that is after the beginning has been hidden. A thread in a dropped
- *    copy goes on with the original instruction at which it stands: at the beginning it comes to
- *    the door, behind the site it goes on in the original. At the end blocks are dropped again, in
- *    replace_detach, after the beginning is shown.
+ *    is armed (session/mix.c): that is after the beginning has been hidden. A thread that comes to
+ *    the start of such a copy comes to the door. One that is in it has begun its call before: it
+ *    goes on in the original. At the end blocks are dropped again, in replace_detach, after the
+ *    beginning is shown.
  * 4. The guards of doors hold (enter/guard.c). A call that they let pass runs the original and is
  *    counted as missed.
  * 5. No other call of the session is missed. The gate needs no code cache, no return hook and no
