@@ -338,9 +338,9 @@ bool jifl_engine_is_start(u64 addr)
 	return jifl_cache_is_start(addr);
 }
 
-jifl_orig jifl_engine_begun(u64 addr)
+jifl_orig jifl_engine_begun(u64 addr, u64 *end)
 {
-	return jifl_cache_begun(addr);
+	return jifl_cache_begun(addr, end);
 }
 
 bool jifl_engine_is_beginning(u64 addr)

@@ -275,8 +275,11 @@ enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
 /* Does a block begin at addr, of which nothing has run there? As jifl_engine_where. */
 bool jifl_engine_is_start(u64 addr);
-/* Where the block begins in whose middle addr is; 0: in none, or at its start. Likewise. */
-jifl_orig jifl_engine_begun(u64 addr);
+/*
+ * Where the block begins in whose middle addr is, *end: and ends, in original code. 0: it is in
+ * none, at a start, or where the code runs natively. Likewise.
+ */
+jifl_orig jifl_engine_begun(u64 addr, u64 *end);
 /* Is that the start of an entry piece that has a function's beginning itself? */
 bool jifl_engine_is_beginning(u64 addr);
 

@@ -765,7 +765,7 @@ static inline void hist_clear(hist_t *h)
  * Fills in the instruction's operands in memory, at most max, and returns their number. An
  * instruction has at most two (a string move). The stack of push, pop, call and ret is no operand.
  * Of bt, bts, btr and btc with the bit's number in a register it is the first word of the bits:
- * another one may be accessed.
+ * another one may be accessed, and ARG_MEMORY_ADDRESS is refused.
  */
 #define ins_memory_operands(ins, operands, max) \
 	jifl_ins_memory_operands(&jifl_this_plugin, ins, operands, max)

@@ -267,7 +267,7 @@ bool jifl_cache_is_start(u64 addr);
 /* See jifl_engine_is_beginning. */
 bool jifl_cache_is_beginning(u64 addr);
 /* See jifl_engine_begun. */
-jifl_orig jifl_cache_begun(u64 addr);
+jifl_orig jifl_cache_begun(u64 addr, u64 *end);
 /*
  * The dead block in which a thread that is about to execute the bytes at addr has come to a trap,
  * and the place in original code; CACHE_NONE: no trap.

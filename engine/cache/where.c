@@ -157,12 +157,15 @@ bool jifl_cache_is_start(u64 addr)
 	return b && (!off || (b->flags & CACHE_BLOCK_ASKS && off == cache.map[b->map]));
 }
 
-jifl_orig jifl_cache_begun(u64 addr)
+jifl_orig jifl_cache_begun(u64 addr, u64 *end)
 {
 	u32 off;
 	const struct cache_block *b = block_with(addr, &off);
 
-	return b && off && !(b->flags & CACHE_BLOCK_ENTRY) ? cache_orig(b->orig) : jifl_orig_at(0);
+	if (!b || !off || b->flags & (CACHE_BLOCK_ENTRY | CACHE_BLOCK_NATIVE))
+		return jifl_orig_at(0);
+	*end = cache_orig(b->orig).v + b->src_len;
+	return cache_orig(b->orig);
 }
 
 /*

@@ -311,15 +311,21 @@ static void jifl_switch_fault(unsigned long addr, const void *mix)
 	}
 }
 
-/* Behind the function's own site, which copies do not have: with an endbr64 before it, or not. */
-static unsigned long jifl_switch_begun(unsigned long block, unsigned long addr)
+/*
+ * Behind the function's own site, which copies do not have: with an endbr64 before it, or not. A
+ * block that ends before it has not counted the call (session/nested.c, step 12).
+ */
+static unsigned long jifl_switch_begun(u64 at, unsigned long addr)
 {
+	u64 end = 0;
+	const unsigned long block = jifl_engine_begun(at, &end).v;
 	const struct jifl_target *t;
 
 	if (!block || addr < block)
 		return addr;
 	t = jifl_target_starting(block) ?: jifl_target_with_site(block);
-	return t && t->kind == JIFL_TARGET_FUNCTION && addr < t->address ? t->address : addr;
+	return t && t->kind == JIFL_TARGET_FUNCTION && addr < t->address && end >= t->address ?
+		       t->address : addr;
 }
 
 static const struct jifl_run_events jifl_switch_events = {

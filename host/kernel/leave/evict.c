@@ -54,7 +54,7 @@ static bool goes(unsigned long addr, const struct scan *scan)
 static u64 native_of(u64 at, jifl_orig orig)
 {
 	if (!jifl_engine_is_start(at))
-		return jifl_jump_native(jifl_run_events->begun(jifl_engine_begun(at).v, orig.v));
+		return jifl_jump_native(jifl_run_events->begun(at, orig.v));
 	return jifl_engine_is_beginning(at) ? orig.v : jifl_host_native(orig);
 }
 

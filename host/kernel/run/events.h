@@ -21,12 +21,12 @@ struct jifl_run_events {
 	 */
 	void (*lose)(const void *mix);
 	/*
-	 * Where a thread goes on, in copies or natively, that has left the block at an original
-	 * address before the instruction at addr, and behind what was inserted at the block's
-	 * start: a call that begins there has been counted. RCU watches, and the thread keeps its
-	 * CPU; NMI, too.
+	 * Where a thread goes on, in copies or natively, that has left the code cache at `at`,
+	 * before the original instruction at addr. It may be behind what was inserted at the start
+	 * of a block: a call that begins there has been counted. RCU watches, and the thread keeps
+	 * its CPU; NMI, too.
 	 */
-	unsigned long (*begun)(unsigned long block, unsigned long addr);
+	unsigned long (*begun)(u64 at, unsigned long addr);
 	/*
 	 * The task's way back does not lead through an exit piece any more. By jifl_evict, with
 	 * the machine stopped.

@@ -43,8 +43,7 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 	/* A part of the block has run. How much of it was counted is unknown. */
 	if (trap == JIFL_TRAP_INSIDE) {
 		jifl_run_events->lose(jifl_engine_context_arg(regs->ip - 1));
-		frame->target = jifl_run_events->begun(jifl_engine_begun(regs->ip - 1).v,
-						       frame->target);
+		frame->target = jifl_run_events->begun(regs->ip - 1, frame->target);
 	}
 	regs->sp = (unsigned long)frame;
 	regs->ip = (unsigned long)jifl_dispatch_indirect;

@@ -110,11 +110,10 @@ impl Counted {
     /// What was counted since another moment. Who is inside is inside now.
     pub fn since(&self, before: &Counted) -> Counted {
         let less = |(at, now): (usize, &Time)| {
-            let known = before.times.get(at).filter(|then| then.elapsed_ns > 0);
-            let then = known.copied().unwrap_or_else(|| Time {
-                elapsed_ns: before.elapsed_of_new(now),
-                ..Time::default()
-            });
+            let mut then = before.times.get(at).copied().unwrap_or_default();
+            if then.elapsed_ns == 0 {
+                then.elapsed_ns = before.elapsed_of_new(now);
+            }
             Time {
                 calls: now.calls.saturating_sub(then.calls),
                 adopted: now.adopted.saturating_sub(then.adopted),

@@ -327,8 +327,10 @@ mod tests {
 
     #[test]
     fn a_thread_may_have_been_where_records_were_lost() {
+        use jifl_sys::abi::RECORD_RESUME;
         use ring::pieces::{GAP, tests::mark};
-        let lost = [&mark(0, 0, 0, 3)[..], &[GAP, GAP], &mark(0, 0, 0, 5)].concat();
+        let resume = |time| mark(RECORD_RESUME, 0, 7, time);
+        let lost = [&resume(3)[..], &[GAP, GAP], &resume(5)].concat();
         let gaps = Gaps::of(gaps([&lost[..]]));
         assert!(gaps.touch(1, 3) && gaps.touch(4, 4) && gaps.touch(5, 9));
         assert!(!gaps.touch(1, 2) && !gaps.touch(6, 9));
