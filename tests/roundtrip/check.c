@@ -308,7 +308,13 @@ static void check_branch(const struct decoded *o, u32 off, u32 end)
 	}
 }
 
-static void check_insn(u64 at, u8 src_len, u32 off, u8 len, u64 next)
+/* Is it all code of a block whose instructions leave none: a place for an int3? */
+static bool is_place(const struct cache_block *b, u32 off)
+{
+	return b->len == 1 && off == b->start && *host_code(off) == 0x90;
+}
+
+static void check_insn(const struct cache_block *b, u64 at, u8 src_len, u32 off, u8 len, u64 next)
 {
 	jifl_orig orig = jifl_orig_at(0);
 	struct decoded o;
@@ -319,11 +325,13 @@ static void check_insn(u64 at, u8 src_len, u32 off, u8 len, u64 next)
 		differs(&o, off, "not one original instruction");
 		return;
 	}
-	if (!len) {
+	if (!len || is_place(b, off))
 		check_left_out(&o, off, next);
+	if (!len)
 		return;
-	}
-	if (o.insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+	if (is_place(b, off))
+		check_stats.places++;
+	else if (o.insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
 		check_branch(&o, off, off + len);
 	else
 		check_copy(&o, off, off + len);
@@ -351,7 +359,7 @@ static void check_block(u32 i)
 		bool last = m + 2 == end;
 
 		if (src_len) {
-			check_insn(at, src_len, off, len, last ? original_behind(i) : 0);
+			check_insn(b, at, src_len, off, len, last ? original_behind(i) : 0);
 		} else if (!last || !is_near(off, off + len, ZYDIS_MNEMONIC_JMP, &d) ||
 			   !reaches(&d, at)) {
 			d.at = at;

@@ -24,7 +24,7 @@
 #include "host.h"
 
 struct check_stats {
-	u64 copied, relocated, left_out, direct, thunks, indirect, returns, loops;
+	u64 copied, relocated, left_out, places, direct, thunks, indirect, returns, loops;
 	u64 linked;		/* of the branches, to a block */
 	u64 differences;
 };

@@ -205,10 +205,10 @@ static int report(void)
 	printf("%llu images, %llu bytes of text: %llu instructions of %u forms; "
 	       "%llu bytes int3, %llu not decoded\n", total.images, total.bytes, total.insns,
 	       form_total(), total.padding, total.undecoded);
-	printf("compared: %llu copies (%llu rip-relative), %llu left out, %llu direct branches "
-	       "(%llu linked), %llu loops, %llu thunks, %llu indirect, %llu returns\n", c->copied,
-	       c->relocated, c->left_out, c->direct, c->linked, c->loops, c->thunks, c->indirect,
-	       c->returns);
+	printf("compared: %llu copies (%llu rip-relative), %llu left out (%llu blocks are a "
+	       "nop), %llu direct branches (%llu linked), %llu loops, %llu thunks, %llu indirect, "
+	       "%llu returns\n", c->copied, c->relocated, c->left_out, c->places, c->direct,
+	       c->linked, c->loops, c->thunks, c->indirect, c->returns);
 	printf("left to native:");
 	for (i = 0; i < JIFL_NR_CAUSES; i++)
 		if (total.native[i])
