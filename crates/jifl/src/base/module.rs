@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jifl_code::packed;
+
 /// The module that is installed for the kernel `release`, as modprobe(8) finds it, by
 /// modules.dep. `top` is the machine's root directory. The file may be compressed.
 pub fn installed(top: &Path, release: &str) -> Option<PathBuf> {
@@ -16,6 +18,13 @@ pub fn installed(top: &Path, release: &str) -> Option<PathBuf> {
             name == "jifl.ko" || name.starts_with("jifl.ko.")
         })
         .map(|file| modules.join(file))
+}
+
+/// Whether a module's file has a signature, behind which the kernel's builds put this line
+/// (linux/module_signature.h). Only the kernel knows whether it trusts the key.
+pub fn is_signed(file: &Path) -> bool {
+    let bytes = fs::read(file).unwrap_or_default();
+    packed::unpack(&bytes).is_ok_and(|module| module.ends_with(b"~Module signature appended~\n"))
 }
 
 /// How a machine gets the module that it lacks for the kernel `release`: words for a message.

@@ -2,7 +2,7 @@
 //! The checks, in the order in which their findings should be mended.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jifl_sys::abi::{ABI_VERSION, from_name};
 use jifl_vm::{accel, host as vm_host, kernel};
@@ -25,7 +25,9 @@ const CAPABILITIES: &[(u32, &str)] = &[
 /// Makes all checks.
 pub fn all(host: &Host, tree: Option<&Path>) -> Vec<Finding> {
     let symbols = Symbols::read(host);
-    let mut findings = vec![machine(host), versions::check(&host.release)];
+    let mut findings = vec![machine(host)];
+    findings.extend(xen(host));
+    findings.push(versions::check(&host.release));
     findings.extend(options(host));
     findings.extend(by_name(host, &symbols));
     findings.extend([
@@ -33,7 +35,7 @@ pub fn all(host: &Host, tree: Option<&Path>) -> Vec<Finding> {
         kprobes(host, &symbols),
         lockdown(host),
         secure_boot(host),
-        signatures(host),
+        signatures(host, tree),
         modules_allowed(host),
         capabilities(host),
         addresses(host),
@@ -75,6 +77,15 @@ fn machine(host: &Host) -> Finding {
     }
     finding(what, Verdict::Bad, host.machine.as_str())
         .mend("JIFL translates 64-bit x86 code only; use another machine")
+}
+
+/// The processor does not let a kernel in ring 3 do what the module does.
+fn xen(host: &Host) -> Option<Finding> {
+    let guest = host.read("/sys/hypervisor/guest_type")?;
+    (guest == "PV").then(|| {
+        finding("hypervisor", Verdict::Bad, "a Xen PV guest")
+            .mend("the module refuses to load in one: use an HVM or PVH guest, or `jifl vm`")
+    })
 }
 
 const HIDDEN: &str = "/proc/kallsyms cannot be read here";
@@ -138,8 +149,13 @@ fn kprobes(host: &Host, symbols: &Symbols) -> Finding {
             .mend("a kernel with CONFIG_KPROBES is needed, or `jifl vm`");
     }
     match host.read("/sys/kernel/debug/kprobes/enabled").as_deref() {
-        Some("0") => finding(what, Verdict::Bad, "are turned off")
-            .mend("echo 1 > /sys/kernel/debug/kprobes/enabled"),
+        // The module does without them (host/kernel/session/require.c).
+        Some("0") => finding(
+            what,
+            Verdict::Note,
+            "are turned off: `jifl probe` by breakpoints is refused",
+        )
+        .mend("echo 1 > /sys/kernel/debug/kprobes/enabled"),
         Some(_) => ok(what, "are enabled"),
         None => finding(
             what,
@@ -194,12 +210,23 @@ fn secure_boot(host: &Host) -> Finding {
     }
 }
 
-fn signatures(host: &Host) -> Finding {
+fn signatures(host: &Host, tree: Option<&Path>) -> Finding {
     let what = "module signatures";
     match host
         .read("/sys/module/module/parameters/sig_enforce")
         .as_deref()
     {
+        Some("Y") if is_loaded(host) => finding(
+            what,
+            Verdict::Note,
+            "are enforced, and the module is loaded",
+        ),
+        Some("Y") if module_file(host, tree).is_some_and(|file| module::is_signed(&file)) => {
+            finding(what, Verdict::Note, "are enforced, and the module has one").mend(
+                "if it is refused, have the kernel trust its key: `mokutil --import \
+                 /var/lib/dkms/mok.pub` enrols the one with which DKMS signs",
+            )
+        }
         Some("Y") => finding(what, Verdict::Bad, "are enforced").mend(
             "sign jifl.ko with a key this kernel trusts (`mokutil --import /var/lib/dkms/mok.pub` \
              enrols the one with which DKMS signs), or boot without module.sig_enforce and secure \
@@ -213,6 +240,12 @@ fn modules_allowed(host: &Host) -> Finding {
     let what = "loading modules";
     match host.read("/proc/sys/kernel/modules_disabled").as_deref() {
         Some("0") => ok(what, "is allowed"),
+        Some(_) if is_loaded(host) => finding(
+            what,
+            Verdict::Note,
+            "is turned off until the next boot, and the module is loaded",
+        )
+        .mend("boot without kernel.modules_disabled=1 for plugins, or for another version"),
         Some(_) => finding(what, Verdict::Bad, "is turned off until the next boot")
             .mend("boot without kernel.modules_disabled=1"),
         None => finding(what, Verdict::Bad, "this kernel has no modules")
@@ -267,28 +300,34 @@ pub fn headers(host: &Host) -> Finding {
     ))
 }
 
-/// The module that `jifl load` takes: the source tree's, or the installed one.
+/// The file of the module that `jifl load` takes: the source tree's, or the installed one.
+fn module_file(host: &Host, tree: Option<&Path>) -> Option<PathBuf> {
+    match tree {
+        Some(tree) => Some(root::module(tree, &host.release)).filter(|file| file.exists()),
+        None => module::installed(host.top(), &host.release),
+    }
+}
+
+/// Whether there is a module for `jifl load`.
 pub fn built(host: &Host, tree: Option<&Path>) -> Finding {
     let what = "module built";
-    let (module, remedy) = match tree {
-        Some(tree) => {
-            let module = root::module(tree, &host.release);
-            (module.exists().then_some(module), "make modules".into())
-        }
-        None => (
-            module::installed(host.top(), &host.release),
-            module::remedy(host.top(), &host.release),
-        ),
-    };
-    match module {
-        Some(module) => ok(what, module.display().to_string()),
-        None => finding(what, Verdict::Note, format!("not for {}", host.release)).mend(remedy),
+    if let Some(module) = module_file(host, tree) {
+        return ok(what, module.display().to_string());
     }
+    let remedy = match tree {
+        Some(_) => "make modules".into(),
+        None => module::remedy(host.top(), &host.release),
+    };
+    finding(what, Verdict::Note, format!("not for {}", host.release)).mend(remedy)
+}
+
+fn is_loaded(host: &Host) -> bool {
+    host.has("/sys/module/jifl")
 }
 
 fn loaded(host: &Host) -> Finding {
     let what = "module loaded";
-    if !host.has("/sys/module/jifl") {
+    if !is_loaded(host) {
         return finding(what, Verdict::Note, "no").mend("jifl load");
     }
     if !host.is_real() {

@@ -91,18 +91,17 @@ fn each_lack_is_found_alone() {
             small,
         ),
         ("ftrace", "proc/sys/kernel/ftrace_enabled", "0\n"),
-        ("kprobes", "sys/kernel/debug/kprobes/enabled", "0\n"),
+        ("hypervisor", "sys/hypervisor/guest_type", "PV\n"),
+        (
+            "frame pointers",
+            "boot/config-6.1.0-9-amd64",
+            &with_frame_pointers(),
+        ),
         (
             "lockdown",
             "sys/kernel/security/lockdown",
             "none [integrity] confidentiality\n",
         ),
-        (
-            "module signatures",
-            "sys/module/module/parameters/sig_enforce",
-            "Y\n",
-        ),
-        ("loading modules", "proc/sys/kernel/modules_disabled", "1\n"),
         (
             "capabilities",
             "proc/self/status",
@@ -114,6 +113,83 @@ fn each_lack_is_found_alone() {
         assert_eq!(bad(&name, release, &[(path, text)]), [*what]);
     }
     assert_eq!(bad("old", "5.10.0-9-amd64", &[]), ["kernel"]);
+}
+
+/// A configuration with all that is asked for, and frame pointers.
+fn with_frame_pointers() -> String {
+    let wanted = needs::options::WANTED.iter();
+    let wanted = wanted.map(|wanted| format!("{}=y\n", wanted.name));
+    wanted.collect::<String>() + "CONFIG_FRAME_POINTER=y\n"
+}
+
+#[test]
+fn kprobes_that_are_turned_off_are_no_obstacle() {
+    let tree = Tree::new("kprobes", &[("sys/kernel/debug/kprobes/enabled", "0\n")]);
+    let host = Host::made_up(&tree.0, "x86_64", "6.1.0");
+    let found = kprobes(&host, &Symbols::read(&host));
+    assert_eq!(found.verdict, Verdict::Note);
+    assert!(found.found.contains("`jifl probe` by breakpoints"));
+    assert!(found.remedy.starts_with("echo 1 > "));
+}
+
+#[test]
+fn other_xen_guests_are_good() {
+    for guest in ["HVM", "PVH"] {
+        let changes = [("sys/hypervisor/guest_type", guest)];
+        assert!(bad("xen", "6.1.0-9-amd64", &changes).is_empty(), "{guest}");
+    }
+}
+
+#[test]
+fn a_loaded_module_needs_not_be_loaded() {
+    for (name, path, text, check) in [
+        (
+            "signed",
+            "sys/module/module/parameters/sig_enforce",
+            "Y\n",
+            (|host: &Host| signatures(host, None)) as fn(&Host) -> Finding,
+        ),
+        (
+            "disabled",
+            "proc/sys/kernel/modules_disabled",
+            "1\n",
+            modules_allowed,
+        ),
+    ] {
+        let tree = Tree::new(name, &[(path, text)]);
+        let host = Host::made_up(&tree.0, "x86_64", "6.1.0-9-amd64");
+        let found = check(&host);
+        assert_eq!(found.verdict, Verdict::Note, "{name}");
+        assert!(found.found.contains("the module is loaded"));
+        fs::remove_dir_all(tree.0.join("sys/module/jifl")).unwrap();
+        let found = check(&host);
+        assert_eq!(found.verdict, Verdict::Bad, "{name}");
+        assert!(!found.remedy.is_empty());
+    }
+}
+
+#[test]
+fn a_signed_module_may_satisfy_a_kernel_that_wants_signatures() {
+    let signed = "code~Module signature appended~\n";
+    for (text, verdict) in [(signed, Verdict::Note), ("code", Verdict::Bad)] {
+        let tree = Tree::new(
+            "signature",
+            &[
+                ("sys/module/module/parameters/sig_enforce", "Y\n"),
+                ("lib/modules/6.1.0/modules.dep", "updates/jifl.ko:\n"),
+                ("lib/modules/6.1.0/updates/jifl.ko", text),
+                ("tree/build/modules/6.1.0/jifl.ko", text),
+            ],
+        );
+        fs::remove_dir_all(tree.0.join("sys/module/jifl")).unwrap();
+        let host = Host::made_up(&tree.0, "x86_64", "6.1.0");
+        let source = tree.0.join("tree");
+        for root in [None, Some(source.as_path())] {
+            let found = signatures(&host, root);
+            assert_eq!(found.verdict, verdict, "{text} {root:?}");
+            assert!(found.remedy.contains("mokutil --import"));
+        }
+    }
 }
 
 #[test]

@@ -93,6 +93,16 @@ pub struct Unwanted {
 
 /// What the kernel demands of modules and of those who change it, and what is not tested.
 pub const UNWANTED: &[Unwanted] = &[
+    // CONFIG_UNWINDER_FRAME_POINTER selects it. The return in __x64_sys_ni_syscall stands right
+    // behind the result then no more (host/kernel/text/return_site.c).
+    Unwanted {
+        name: "CONFIG_FRAME_POINTER",
+        what: "frame pointers",
+        verdict: Verdict::Bad,
+        does: "functions have them, and the module refuses to load",
+        remedy: "use a kernel with CONFIG_UNWINDER_ORC instead of CONFIG_UNWINDER_FRAME_POINTER, \
+                 or `jifl vm`",
+    },
     Unwanted {
         name: "CONFIG_MODULE_SIG_FORCE",
         what: "module signatures",
