@@ -3,7 +3,10 @@
 //! given to the cache. The module is loaded anew with each size, and at the end with its former
 //! parameters.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::fs;
+use std::path::Path;
 
 use super::instruments::{self, Counts, Instrument, Known, Live, What};
 use super::programs::Compile;
@@ -41,10 +44,11 @@ pub fn op_name(size: u64) -> String {
 /// # Errors
 /// The module, as loaded now, cannot be unloaded.
 pub fn measure(rows: &[Instrument], sizes: &[u64]) -> Result<Found, Failure> {
-    let before = parameters();
+    let before = parameters(Path::new("/sys/module/jifl/parameters"));
     if before.is_some() {
         plugin::remove("jifl")?;
     }
+    let kept = before.clone().unwrap_or_default();
     let wanted: Vec<&Instrument> = rows
         .iter()
         .filter(|row| matches!(row.what, What::Native | What::Session(..)))
@@ -56,7 +60,7 @@ pub fn measure(rows: &[Instrument], sizes: &[u64]) -> Result<Found, Failure> {
             .map(|size| {
                 (
                     op_name(*size),
-                    measure_size(&mut notes, &wanted, &compile, &native, *size),
+                    measure_size(&mut notes, &wanted, &compile, &native, (*size, &kept)),
                 )
             })
             .collect(),
@@ -65,8 +69,8 @@ pub fn measure(rows: &[Instrument], sizes: &[u64]) -> Result<Found, Failure> {
             vec![(op_name(sizes[0]), vec![missing; wanted.len()])]
         }
     };
-    if let Some([cache, side]) = before {
-        insert(cache, side)?;
+    if let Some(before) = before {
+        insert(&before)?;
     }
     let rows = wanted.iter().enumerate().map(|(index, row)| {
         let found = columns
@@ -80,17 +84,44 @@ pub fn measure(rows: &[Instrument], sizes: &[u64]) -> Result<Found, Failure> {
     })
 }
 
-/// Parameters of the loaded module.
-fn parameters() -> Option<[u64; 2]> {
-    let read = |name| {
-        let text = std::fs::read_to_string(format!("/sys/module/jifl/parameters/{name}")).ok()?;
-        text.trim().parse().ok()
+/// Values of the module's parameters, by their names.
+type Parameters = BTreeMap<String, String>;
+
+/// Parameters of the loaded module, by files of this directory. Those that cannot be read are left
+/// out, and empty ones: these are what they are at a load without them.
+fn parameters(directory: &Path) -> Option<Parameters> {
+    let files = fs::read_dir(directory).ok()?.flatten();
+    let read = |file: fs::DirEntry| {
+        let value = fs::read_to_string(file.path()).ok()?.trim().to_owned();
+        Some((file.file_name().into_string().ok()?, value))
     };
-    Some([read("cache_kb")?, read("side_kb")?])
+    let all = files.filter_map(read);
+    Some(all.filter(|(_, value)| !value.is_empty()).collect())
 }
 
-fn insert(cache_kb: u64, side_kb: u64) -> Result<(), Failure> {
-    let text = CString::new(format!("cache_kb={cache_kb} side_kb={side_kb}"));
+/// The same with this size.
+fn sized(kept: &Parameters, size: u64) -> Parameters {
+    let mut all = kept.clone();
+    all.insert("cache_kb".into(), size.to_string());
+    // The module refuses smaller tables.
+    all.insert("side_kb".into(), size.max(LEAST_SIDE).to_string());
+    all
+}
+
+/// Parameters as a load takes them. The kernel takes quotes for values with blanks.
+fn words(parameters: &Parameters) -> String {
+    let word = |(name, value): (&String, &String)| {
+        if value.contains(char::is_whitespace) {
+            format!("{name}=\"{value}\"")
+        } else {
+            format!("{name}={value}")
+        }
+    };
+    parameters.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn insert(parameters: &Parameters) -> Result<(), Failure> {
+    let text = CString::new(words(parameters));
     plugin::insert(None, &text.unwrap_or_default())
 }
 
@@ -106,12 +137,11 @@ fn measure_size(
     wanted: &[&Instrument],
     compile: &Compile,
     native: &[f64],
-    size: u64,
+    (size, kept): (u64, &Parameters),
 ) -> Vec<Series> {
     let op = op_name(size);
     output::note(&format!("jifl bench: memory, {}: {op}", release()));
-    // The module refuses smaller tables.
-    let loaded = insert(size, size.max(LEAST_SIDE));
+    let loaded = insert(&sized(kept, size));
     let found = wanted.iter().map(|row| {
         let costs = match (&loaded, row.what) {
             (_, What::Native) => Ok((native.to_vec(), None)),
@@ -187,6 +217,36 @@ mod tests {
             missed,
             ..Counts::default()
         }
+    }
+
+    #[test]
+    fn the_module_gets_all_its_parameters_back() {
+        let directory = std::env::temp_dir().join(format!("jifl-memory-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        for (name, value) in [
+            ("cache_kb", "512\n"),
+            ("side_kb", "1024\n"),
+            ("count_keys", "9\n"),
+            ("sites", "N\n"),
+            ("plant", "\n"),
+        ] {
+            fs::write(directory.join(name), value).unwrap();
+        }
+        let mut kept = parameters(&directory).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(
+            words(&kept),
+            "cache_kb=512 count_keys=9 side_kb=1024 sites=N"
+        );
+        let least = sized(&kept, 16);
+        assert_eq!(words(&least), "cache_kb=16 count_keys=9 side_kb=64 sites=N");
+        kept.insert("plant".into(), "a b".into());
+        assert!(words(&kept).contains("plant=\"a b\" "));
+        assert_eq!(parameters(&directory), None, "it is not loaded");
+        assert_eq!(
+            words(&sized(&Parameters::new(), 128)),
+            "cache_kb=128 side_kb=128"
+        );
     }
 
     #[test]

@@ -217,12 +217,19 @@ impl Measuring<'_> {
     }
 }
 
-/// Ratios are to the first, uninstrumented row of the same turn.
+/// Ratios are to the first, uninstrumented row of the same turn. A row that has failed takes no
+/// more turns, so its last figure is an earlier turn's.
 fn push(found: &mut [Series], index: usize, sample: Result<Sample, Trouble>) {
+    let sample = sample.and_then(|sample| {
+        let native = match index {
+            0 => Some(sample.cost),
+            _ => found[0].last().filter(|_| !found[0].has_failed()),
+        };
+        Ok((native.ok_or_else(Trouble::alone)?, sample))
+    });
     match sample {
-        Ok(sample) => {
-            let native = found[0].last().filter(|_| index > 0);
-            found[index].push(sample.cost, sample.cost / native.unwrap_or(sample.cost));
+        Ok((native, sample)) => {
+            found[index].push(sample.cost, sample.cost / native);
             found[index].counted = sample.counted;
             found[index].rounds = sample.rounds;
         }
@@ -359,6 +366,36 @@ mod tests {
         }
         let why = rows[1].missing.as_ref().unwrap();
         assert!(!why.is_empty() && !why.contains('\n'));
+    }
+
+    #[test]
+    fn without_an_uninstrumented_figure_beside_it_a_figure_is_void() {
+        let sample = |cost| Sample {
+            cost,
+            counted: None,
+            rounds: None,
+        };
+        let cell = |found: &[Series], index: usize| {
+            let row = series::row(&INSTRUMENTS[index], &[("x", &found[index])]);
+            row.cells[0].clone()
+        };
+        let failed = || Err(Trouble::Void("the operation failed".into()));
+        let mut found = vec![Series::default(); 3];
+        push(&mut found, 0, Ok(sample(100.0)));
+        push(&mut found, 1, Ok(sample(150.0)));
+        assert_eq!(cell(&found, 1).ratio, 1.5);
+        // The figure of the first turn must not serve for the second.
+        push(&mut found, 0, failed());
+        push(&mut found, 1, Ok(sample(300.0)));
+        push(&mut found, 2, failed());
+        let why = |index| cell(&found, index).void.unwrap();
+        assert_eq!(why(0), "the operation failed");
+        assert_eq!(why(1), "no uninstrumented figure beside it");
+        assert_eq!(why(2), "the operation failed");
+        let mut found = vec![Series::default(); 2];
+        push(&mut found, 0, failed());
+        push(&mut found, 1, Ok(sample(150.0)));
+        assert!(!cell(&found, 1).is_valid());
     }
 
     #[test]

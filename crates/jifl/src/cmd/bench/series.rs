@@ -15,6 +15,13 @@ pub enum Trouble {
     Void(String),
 }
 
+impl Trouble {
+    /// A ratio needs the uninstrumented row's figure of the same turn, and that row has failed.
+    pub fn alone() -> Trouble {
+        Trouble::Void("no uninstrumented figure beside it".into())
+    }
+}
+
 /// Values, and the slowdown of each in relation to the uninstrumented round beside it.
 #[derive(Debug, Clone, Default)]
 pub struct Series {

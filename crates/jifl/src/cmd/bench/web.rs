@@ -122,13 +122,26 @@ fn turns(server: &Server, plan: &Plan, found: &mut [Vec<Series>]) {
             if is_peer {
                 output::note(&format!("jifl bench: web, row {}", row.key));
             }
-            match one(server, row, &known, plan) {
-                Ok(run) => push(series, run, *native.get_or_insert(run)),
-                Err(trouble) => {
-                    for series in series {
-                        series.fail(trouble.clone());
-                    }
-                }
+            enter(series, row, one(server, row, &known, plan), &mut native);
+        }
+    }
+}
+
+/// Enters the run of a turn. `native`: the uninstrumented run of this turn, if there is one.
+fn enter(
+    series: &mut [Series],
+    row: &Instrument,
+    run: Result<Run, Trouble>,
+    native: &mut Option<Run>,
+) {
+    if row.what == What::Native {
+        *native = run.as_ref().ok().copied();
+    }
+    match run.and_then(|run| Ok((run, native.ok_or_else(Trouble::alone)?))) {
+        Ok((run, native)) => push(series, run, native),
+        Err(trouble) => {
+            for series in series {
+                series.fail(trouble.clone());
             }
         }
     }
@@ -266,6 +279,7 @@ fn parse(text: &str, percentiles: &str, requests: u64) -> Option<Run> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::instruments::INSTRUMENTS;
     use super::*;
 
     const TEXT: &str = "Complete requests:      100\nFailed requests:        0\n\
@@ -280,6 +294,27 @@ mod tests {
             p99: 7.5,
         };
         assert_eq!(parse(TEXT, PERCENTILES, 100), Some(run));
+    }
+
+    #[test]
+    fn a_run_without_an_uninstrumented_one_beside_it_is_void() {
+        let run = |throughput| Run {
+            throughput,
+            p50: 1.0,
+            p99: 2.0,
+        };
+        let (native, other) = (&INSTRUMENTS[0], &INSTRUMENTS[1]);
+        let mut beside = None;
+        let mut series = vec![vec![Series::default(); 3]; 2];
+        enter(&mut series[0], native, Ok(run(200.0)), &mut beside);
+        enter(&mut series[1], other, Ok(run(100.0)), &mut beside);
+        let cell = |series: &[Series]| series::row(other, &[("x", &series[0])]).cells[0].clone();
+        assert_eq!(cell(&series[1]).ratio, 2.0);
+        let failed = Err(Trouble::Void("ab: failed".into()));
+        enter(&mut series[0], native, failed, &mut beside);
+        enter(&mut series[1], other, Ok(run(100.0)), &mut beside);
+        let why = cell(&series[1]).void;
+        assert_eq!(why.as_deref(), Some("no uninstrumented figure beside it"));
     }
 
     #[test]
