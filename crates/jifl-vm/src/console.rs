@@ -41,6 +41,13 @@ const PANIC_END: &str = "Kernel Offset: ";
 /// A CPU that runs has not told RCU for 21 seconds that it does.
 const STALL: &str = "detected stall";
 
+/// From 6.19 on `__warn` begins with the place: `WARNING: FILE:LINE at SYMBOL, CPU#N: COMM/PID`.
+const WARNING: [&str; 2] = ["WARNING: ", "CPU#"];
+
+fn is_trouble(line: &str) -> bool {
+    TROUBLE.iter().any(|sign| line.contains(sign)) || WARNING.iter().all(|sign| line.contains(sign))
+}
+
 /// The log so far: enough of it to say what happened.
 #[derive(Debug, Default)]
 pub struct Console {
@@ -70,7 +77,7 @@ impl Console {
     fn end_line(&mut self) {
         let line = String::from_utf8_lossy(&self.partial).into_owned();
         self.partial.clear();
-        if self.trouble.is_none() && TROUBLE.iter().any(|sign| line.contains(sign)) {
+        if self.trouble.is_none() && is_trouble(&line) {
             self.trouble = Some(line.clone());
         }
         if self.panic.is_none() && PANIC.iter().any(|sign| line.contains(sign)) {
@@ -140,6 +147,16 @@ mod tests {
         console.feed(b"[ 2.0] Kernel panic - not syncing: x\n");
         assert!(console.panic().is_some());
         assert_eq!(console.tail(1), ["[ 2.0] Kernel panic - not syncing: x"]);
+    }
+
+    #[test]
+    fn warnings_of_newer_kernels_are_trouble() {
+        let line = "[ 1.1] WARNING: kernel/x.c:7 at f+0x1/0x9, CPU#1: cat/42";
+        let mut console = Console::default();
+        console.feed(b"[ 1.0] WARNING: the clock is slow\n[ 1.0] smp: CPU#1 is up\n");
+        assert_eq!(console.trouble(), None);
+        console.feed(format!("{line}\n").as_bytes());
+        assert_eq!(console.trouble(), Some(line));
     }
 
     #[test]

@@ -79,6 +79,10 @@ pub fn follow(program: &Program, starts: &[usize], callers: bool, depth: usize) 
     let mut now = starts.to_vec();
     let mut found = Vec::new();
     for step in 1..=depth {
+        // Nothing is left to follow, however deep is asked for.
+        if now.is_empty() {
+            break;
+        }
         let mut next = Vec::new();
         for by in now {
             for ((_, other), calls) in edges.range((by, 0)..=(by, usize::MAX)) {
@@ -162,6 +166,8 @@ pub mod tests {
         assert_eq!(shown(&of("f", false, 1)), [("g", "f", 1, 2, 0)]);
         let both = [("g", "f", 1, 2, 0), ("h", "g", 2, 1, 1)];
         assert_eq!(shown(&of("f", false, 5)), both);
+        // It ends where nothing more is called.
+        assert_eq!(shown(&of("f", false, usize::MAX)), both);
         let back = [("g", "h", 1, 1, 0), ("f", "g", 2, 2, 0)];
         assert_eq!(shown(&of("h", true, 2)), back);
         assert!(of("f", true, 3).is_empty());

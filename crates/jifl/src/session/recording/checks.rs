@@ -10,6 +10,8 @@ pub fn check(recording: &Recording) -> Result<(), String> {
         "a name that is none"
     } else if !places_exist(recording) {
         "an address in no image"
+    } else if !recording.trace.iter().all(|own| own.kept.is_shallow()) {
+        "functions nested deeper than a stack of the kernel allows"
     } else if !sums_fit(recording) {
         "counts too large to be true"
     } else if !recording.code.iter().all(Code::is_plain) {
@@ -119,6 +121,11 @@ mod tests {
     /// A recording of one function in this image, and of a call that enters a function of this
     /// number. An argument has this name.
     fn traced(argument: &str, function: u32, image: usize) -> Trace {
+        nested(argument, function, image, 0)
+    }
+
+    /// The same at this depth.
+    fn nested(argument: &str, function: u32, image: usize, depth: u32) -> Trace {
         let parameter = json!({"name": argument, "kind": "Pointer", "register": 0});
         let kept = json!({
             "timed": false,
@@ -128,7 +135,7 @@ mod tests {
             "threads": {"7": {"process": 7, "process_name": null, "name": null}},
             "prototypes": [{"parameters": [parameter], "variadic": false, "result": null}],
             "calls": [{"thread": 7, "nr": 0, "began": 5, "ended": null, "result": null,
-                       "functions": [[function, 0, null, null, null, null]]}],
+                       "functions": [[function, depth, null, null, null, null]]}],
         });
         Trace {
             kept: serde_json::from_value(kept).unwrap(),
@@ -142,8 +149,10 @@ mod tests {
         let mut whole = recorded();
         whole.trace = Some(traced("x", 0, 0));
         assert_eq!(check(&whole), Ok(()));
+        whole.trace = Some(nested("x", 0, 0, 2000));
+        assert_eq!(check(&whole), Ok(()));
         type Spoil = fn(&mut Recording);
-        let spoil: [(&str, Spoil); 11] = [
+        let spoil: [(&str, Spoil); 12] = [
             ("a name", |r| r.symbols[0].name = "a\x1b[2J".into()),
             ("a name", |r| r.symbols[0].name = String::new()),
             ("a name", |r| r.symbols[0].kind = '\n'),
@@ -154,6 +163,9 @@ mod tests {
             ("counts", |r| r.blocks[0].executed = u64::MAX),
             ("an address", |r| r.trace = Some(traced("x", 0, 99))),
             ("an address", |r| r.trace = Some(traced("x", 9, 0))),
+            ("nested deeper", |r| {
+                r.trace = Some(nested("x", 0, 0, u32::MAX));
+            }),
             ("a name", |r| r.trace = Some(traced("a\x1b", 0, 0))),
         ];
         for (word, spoil) in spoil {

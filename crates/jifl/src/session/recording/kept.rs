@@ -12,6 +12,10 @@ use crate::session::calls::threads::{Thread, Threads};
 use crate::session::calls::{Call, Entered};
 use crate::session::ring::Interrupt;
 
+/// A function has fewer functions around it: each has a return address on a stack of the kernel,
+/// whose stacks have 64 KiB at most.
+const DEEPEST: u32 = 8192;
+
 /// All calls, and what is known of them, without names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
@@ -145,6 +149,12 @@ impl Kept {
     pub fn fits(&self, functions: usize) -> bool {
         let mut steps = self.calls.iter().flat_map(|call| &call.functions);
         self.prototypes.len() == functions && steps.all(|step| (step.0 as usize) < functions)
+    }
+
+    /// True if each function is as deep as a stack allows. What is shown takes room by depth.
+    pub fn is_shallow(&self) -> bool {
+        let mut steps = self.calls.iter().flat_map(|call| &call.functions);
+        steps.all(|step| step.1 < DEEPEST)
     }
 
     /// Names of arguments.
