@@ -221,6 +221,8 @@ void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block);
 void jifl_cache_lookup_forget(const struct cache_block *b);
 /* Is it the branch of a landing, which is among the links of its block? */
 bool jifl_cache_is_landing(const struct cache_exit *x);
+/* How many targets the exit's inline cache has. */
+u32 jifl_cache_chain_length(const struct cache_exit *x);
 /* Makes the inline cache anew with its targets in this order, without counters. There is room. */
 void jifl_cache_chain_order(u32 exit, const u8 order[CACHE_CHAIN_MAX]);
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);

@@ -220,7 +220,7 @@ static void make_chain(struct cache_exit *x, struct emit_chain *chain)
 	lead_to(x, chain->start);
 }
 
-static u32 chain_length(const struct cache_exit *x)
+u32 jifl_cache_chain_length(const struct cache_exit *x)
 {
 	return x->chained < CACHE_CHAIN_MAX ? x->chained : CACHE_CHAIN_MAX;
 }
@@ -229,7 +229,7 @@ static void get_chain(const struct cache_exit *x, struct emit_chain *chain)
 {
 	u32 i;
 
-	*chain = (struct emit_chain){ .n = chain_length(x) };
+	*chain = (struct emit_chain){ .n = jifl_cache_chain_length(x) };
 	for (i = 0; i < chain->n; i++)
 		chain->targets[i] = cache_orig(cache.exits[x->next + i].target);
 }

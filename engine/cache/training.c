@@ -54,17 +54,10 @@ void jifl_cache_training_reset(void)
 	cache.training_next = 0;
 }
 
-/* How many cells count hits of a target. A thread in an older chain may count in more. */
-static u32 cells_used(u32 exit)
-{
-	const u32 chained = cache.exits[exit].chained;
-
-	return chained < CACHE_CHAIN_MAX ? chained : CACHE_CHAIN_MAX;
-}
-
 /*
  * The target with most hits, whose cell has least left, comes first. Equal targets keep their
- * order. Of n cells.
+ * order. Only the first n cells are the site's: a thread in an older, longer chain may count in
+ * more.
  */
 static void sort_cells(const s64 *cells, u32 n, u8 order[CACHE_CHAIN_MAX])
 {
@@ -83,7 +76,7 @@ static void end(u32 slot)
 	u8 order[CACHE_CHAIN_MAX];
 
 	sort_cells(cells_of(slot), JIFL_PLANTED(stray_cells_sorted) ? CACHE_CHAIN_MAX :
-			   cells_used(exit), order);
+			   jifl_cache_chain_length(&cache.exits[exit]), order);
 	cache.training[slot] = CACHE_NONE;
 	jifl_cache_chain_order(exit, order);
 }
@@ -115,11 +108,12 @@ u32 jifl_cache_training_begin(u32 exit)
 
 void jifl_cache_training_check(u32 exit)
 {
+	const u32 n = jifl_cache_chain_length(&cache.exits[exit]);
 	u32 slot = slot_of(exit), i;
 
 	if (slot == CACHE_NONE)
 		return;
-	for (i = 0; i < cells_used(exit); i++) {
+	for (i = 0; i < n; i++) {
 		if (cells_of(slot)[i] >= 0)
 			continue;
 		if (jifl_cache_has_room(0, EMIT_CHAIN))

@@ -170,8 +170,7 @@ jifl_orig jifl_cache_begun(u64 addr, u64 *end)
 
 /*
  * The thread stands before instructions that have left no code there, because these instructions
- * may be what has changed. Of several blocks that start there the last one counts: the thread need
- * not have come through the others.
+ * may be what has changed.
  */
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 {
@@ -194,14 +193,10 @@ u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 void jifl_cache_trap_start(const struct cache_block *b)
 {
 	static const u8 int3 = 0xcc;
-	u32 end = cache_map_end((u32)(b - cache.blocks), cache.nblocks);
-	u32 m;
 
-	for (m = b->map; m < end; m += 2)
-		if (cache.map[m]) {
-			jifl_host_code_write(jifl_pos_at(b->start), &int3, 1);
-			return;
-		}
+	/* A block that leads to native code has no map: its bytes are not the source's. */
+	if (b->len && cache_map_end((u32)(b - cache.blocks), cache.nblocks) > b->map)
+		jifl_host_code_write(jifl_pos_at(b->start), &int3, 1);
 }
 
 void jifl_cache_trap_all(const struct cache_block *b)
